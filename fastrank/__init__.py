@@ -1,0 +1,83 @@
+"""fastrank: ranking metrics, exact and compiled.
+
+Names are resolved when they are first used: importing the package loads none of its dependencies.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fastrank import metrics as metrics
+    from fastrank import reference as reference
+    from fastrank.convention import Convention as Convention
+    from fastrank.convention import conventions as conventions
+    from fastrank.engine.evaluate import LabelledQueries as LabelledQueries
+    from fastrank.engine.evaluate import evaluate as evaluate
+    from fastrank.engine.evaluator import Evaluator as Evaluator
+    from fastrank.engine.functions import auc as auc
+    from fastrank.engine.functions import average_precision as average_precision
+    from fastrank.engine.functions import bpref as bpref
+    from fastrank.engine.functions import concordance as concordance
+    from fastrank.engine.functions import dcg as dcg
+    from fastrank.engine.functions import err as err
+    from fastrank.engine.functions import f1 as f1
+    from fastrank.engine.functions import idcg as idcg
+    from fastrank.engine.functions import judged as judged
+    from fastrank.engine.functions import ndcg as ndcg
+    from fastrank.engine.functions import p_norm_push as p_norm_push
+    from fastrank.engine.functions import precision as precision
+    from fastrank.engine.functions import r_precision as r_precision
+    from fastrank.engine.functions import rbp as rbp
+    from fastrank.engine.functions import recall as recall
+    from fastrank.engine.functions import reciprocal_rank as reciprocal_rank
+    from fastrank.engine.functions import success as success
+    from fastrank.engine.tables import evaluate_table as evaluate_table
+    from fastrank.engine.worked import Worked as Worked
+    from fastrank.engine.worked import explain as explain
+    from fastrank.errors import InputError as InputError
+    from fastrank.evaluation import Evaluation as Evaluation
+    from fastrank.evaluation import Note as Note
+    from fastrank.io.letor import read_letor as read_letor
+    from fastrank.metrics.base import Metric as Metric
+    from fastrank.metrics.grammar import list_metrics as list_metrics
+    from fastrank.metrics.grammar import parse_metric as parse_metric
+    from fastrank.metrics.grammar import parse_metrics as parse_metrics
+
+# Where each public name is defined. None: the name is a module of the package.
+_HOMES: dict[str, str | None] = {
+    "metrics": None,
+    "reference": None,
+    **dict.fromkeys(("Convention", "conventions"), "convention"),
+    **dict.fromkeys(("LabelledQueries", "evaluate"), "engine.evaluate"),
+    "Evaluator": "engine.evaluator",
+    **dict.fromkeys(("auc", "average_precision", "bpref", "concordance", "dcg", "err", "f1", "idcg", "judged", "ndcg"), "engine.functions"),
+    **dict.fromkeys(("p_norm_push", "precision", "r_precision", "rbp", "recall", "reciprocal_rank", "success"), "engine.functions"),
+    "evaluate_table": "engine.tables",
+    **dict.fromkeys(("Worked", "explain"), "engine.worked"),
+    "InputError": "errors",
+    **dict.fromkeys(("Evaluation", "Note"), "evaluation"),
+    "read_letor": "io.letor",
+    "Metric": "metrics.base",
+    **dict.fromkeys(("list_metrics", "parse_metric", "parse_metrics"), "metrics.grammar"),
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fastrank' has no attribute {name!r}")
+    home = _HOMES[name]
+    if home is None:
+        return importlib.import_module(f"fastrank.{name}")
+    value = getattr(importlib.import_module(f"fastrank.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,164 @@
+"""Compiled kernels and the pool that runs them: the only module that imports numba.
+
+A kernel is a plain Python loop over arrays, marked ``@kernel``. Numba is imported at the first call and not before, so reading
+metric names or printing help costs nothing. With ``NUMBA_DISABLE_JIT=1`` the plain function runs instead, which is how the suite
+measures coverage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+logger = logging.getLogger("fastrank")
+
+# Two threads may make the first call at once: one compiles, the other waits.
+_compiling = threading.RLock()
+
+
+class Kernel:
+    """A function compiled on its first call. Helpers of the same file may be kernels too."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+    @functools.cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The numba dispatcher, or the plain function when the JIT is off."""
+        with _compiling:
+            return self.__dict__.get("compiled") or self._compile()
+
+    def _compile(self) -> Callable[..., Any]:
+        from numba import njit
+
+        scope = self.function.__globals__
+        for name in self.function.__code__.co_names:
+            helper = scope.get(name)
+            if isinstance(helper, Kernel):
+                scope[name] = helper.compiled
+        try:
+            compiled = njit(nogil=True, cache=True, error_model="numpy")(self.function)
+        except RuntimeError as error:  # numba: "cannot cache function ...: no locator available"
+            logger.debug("kernels are compiled anew in this process: %s", error)
+            compiled = njit(nogil=True, error_model="numpy")(self.function)
+        _forgive_unwritable_cache(compiled)
+        return compiled  # type: ignore[no-any-return]
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The argument types compiled so far; empty when the JIT is off."""
+        return list(getattr(self.compiled, "signatures", ()))
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """Mark a loop to be compiled: serial, without the GIL, cached where a cache can be written."""
+    return Kernel(function)
+
+
+def _forgive_unwritable_cache(compiled: Any) -> None:
+    """A full disk or a directory that vanished must cost the cache entry, not the call."""
+    cache = getattr(compiled, "_cache", None)
+    if not hasattr(cache, "save_overload"):
+        return
+    save = cache.save_overload
+
+    def save_or_log(*arguments: Any) -> None:
+        try:
+            save(*arguments)
+        except OSError as error:
+            logger.debug("the compiled kernel was not cached: %s", error)
+
+    cache.save_overload = save_or_log
+
+
+# --- threads -------------------------------------------------------------------------------------------------------------------
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def _drop_pool() -> None:
+    """A forked child inherits the pool's bookkeeping without its threads: forget it."""
+    global _pool, _pool_size, _compiling
+    _pool, _pool_size, _compiling = None, 0, threading.RLock()
+
+
+os.register_at_fork(after_in_child=_drop_pool)
+
+
+def available_threads() -> int:
+    """Processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shared_pool(size: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    if _pool is None or _pool_size < size:
+        # The smaller pool is left to finish what other callers gave it; its threads end when it is collected.
+        _pool, _pool_size = ThreadPoolExecutor(size, thread_name_prefix="fastrank"), size
+    return _pool
+
+
+def map_blocks(work: Callable[[int, int], None], offsets: np.ndarray, *, documents: int, threads: int | None) -> None:
+    """Call ``work(first, last)`` for consecutive blocks of queries that hold about ``documents`` documents each.
+
+    Each query's result depends on that query alone, so any split and any number of threads gives the same bits.
+    The first exception raised in a block reaches the caller after the blocks already running have ended.
+    """
+    blocks = list(query_blocks(offsets, documents))
+    size = min(threads or available_threads(), len(blocks))
+    if size <= 1:
+        for first, last in blocks:
+            work(first, last)
+        return
+    pool = _shared_pool(size)
+    slots = [blocks[i::size] for i in range(size)]
+    pending: list[Future[None]] = []
+
+    def run(slot: list[tuple[int, int]]) -> None:
+        for first, last in slot:
+            work(first, last)
+
+    try:
+        pending.extend(pool.submit(run, slot) for slot in slots)
+        for future in pending:
+            future.result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for future in pending:
+            with contextlib.suppress(BaseException):
+                future.exception()
+
+
+def query_blocks(offsets: np.ndarray, documents: int) -> Iterator[tuple[int, int]]:
+    """Cut the queries into runs of about ``documents`` documents, a longer query alone."""
+    n_queries = len(offsets) - 1
+    if n_queries <= 0:
+        return
+    # An empty list is work too: count each query as one more document, or a million of them would be one block.
+    first = 0
+    while first < n_queries:
+        target = int(offsets[first]) + first + documents
+        low, high = first + 1, n_queries
+        while low < high:
+            middle = (low + high + 1) // 2
+            if int(offsets[middle]) + middle <= target:
+                low = middle
+            else:
+                high = middle - 1
+        yield first, low
+        first = low

@@ -1,0 +1,425 @@
+"""`QueryBatch`: the one boundary. What passes it is whole queries in flat arrays of known types; nothing after it checks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrank.arrays import as_array, frozen, label_array, score_array
+from fastrank.convention import Convention
+from fastrank.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# From this many documents on, a list given without offsets is more likely a forgotten grouping than one long query.
+LIKELY_UNGROUPED = 10_000
+
+
+@dataclass(frozen=True)
+class QueryBatch:
+    """Whole queries. Query q's retrieved documents are rows offsets[q] ... offsets[q + 1] of labels and scores.
+
+    labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
+    stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_order: place of each
+    document among equal scores under ties="docid", smaller first. query_ids, weights and by: one value per query.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray | None
+    offsets: np.ndarray
+    unretrieved_labels: np.ndarray | None = None
+    unretrieved_offsets: np.ndarray | None = None
+    doc_order: np.ndarray | None = None
+    query_ids: pa.Array | None = None
+    weights: np.ndarray | None = None
+    by: Mapping[str, pa.Array] | None = None
+    smallest_label: float = 0.0
+    largest_label: float = 0.0
+    regrouped: int = 0
+    ungrouped: bool = False
+
+    @property
+    def n_queries(self) -> int:
+        """Queries in the batch."""
+        return len(self.offsets) - 1
+
+    @property
+    def longest(self) -> int:
+        """Most documents that any query has, unretrieved ones included."""
+        sizes = np.diff(self.offsets)
+        if self.unretrieved_offsets is not None:
+            sizes = sizes + np.diff(self.unretrieved_offsets)
+        return int(sizes.max(initial=0))
+
+
+def make_batch(
+    labels: Any,
+    scores: Any = None,
+    offsets: Any = None,
+    *,
+    sizes: Any = None,
+    query_ids: Any = None,
+    doc_ids: Any = None,
+    weights: Any = None,
+    by: Any = None,
+    convention: Convention,
+    judged_only: bool = False,
+    names: pa.Array | None = None,
+    source_row: Callable[[int], int] | None = None,
+    regrouped: int = 0,
+) -> QueryBatch:
+    """Check everything that a caller may give and lay it out. Errors are `InputError`s of one line.
+
+    A reader that has grouped the rows itself gives offsets with `names`, the id of each query, and `source_row`, for messages.
+    """
+    label, unjudged = as_array("labels", labels)
+    score, absent = (None, None) if scores is None else as_array("scores", scores)
+    if score is not None and score.shape != label.shape:
+        raise InputError(f"scores must have the shape of labels, {label.shape}, not {score.shape}.")
+    given = [name for name, value in (("offsets", offsets), ("sizes", sizes), ("query_ids", query_ids)) if value is not None]
+    if len(given) > 1:
+        raise InputError(f"give one of offsets, sizes and query_ids, not {' and '.join(given)}.")
+    if label.ndim > 2 or label.ndim == 0:
+        raise InputError(f"labels must have one dimension, or two (a query a row), not {label.ndim}.")
+    if label.ndim == 2 and given and given != ["query_ids"]:
+        raise InputError(f"labels with two dimensions are a query a row: leave out {given[0]}, or give them flat.")
+    n = label.size
+    ids = names
+    order: np.ndarray | None = None
+    if label.ndim == 2:
+        bounds = np.arange(label.shape[0] + 1, dtype=np.int64) * label.shape[1]
+        ids = None if query_ids is None else _one_id_a_row(query_ids, label.shape[0])
+    elif query_ids is not None:
+        ids, bounds, order, regrouped = group_ids(query_ids, n)
+    else:
+        bounds = _bounds(offsets, sizes, n)
+    rows = _Rows(label, unjudged, score, absent, order)
+    place = _Place(bounds, ids, order, source_row)
+    batch = _lay_out(rows, bounds, place, convention, judged_only, doc_ids)
+    return replace(
+        batch,
+        query_ids=ids,
+        weights=_weights(weights, bounds, order),
+        by=_slices(by, bounds, order),
+        regrouped=regrouped,
+        ungrouped=label.ndim == 1 and not given and n >= LIKELY_UNGROUPED,
+    )
+
+
+class _Rows:
+    """The columns as given, flat, in the order of their queries."""
+
+    def __init__(self, label: Any, unjudged: Any, score: Any, absent: Any, order: np.ndarray | None) -> None:
+        def flat(array: Any) -> Any:
+            if array is None:
+                return None
+            return array.ravel() if order is None else array.ravel()[order]
+
+        self.label, self.unjudged, self.score, self.absent = flat(label), flat(unjudged), flat(score), flat(absent)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Says where a row is, in the caller's words."""
+
+    bounds: np.ndarray
+    ids: pa.Array | None
+    order: np.ndarray | None = None
+    source_row: Callable[[int], int] | None = None
+
+    def query(self, row: int) -> str:
+        """The query that a row belongs to."""
+        q = int(np.searchsorted(self.bounds, row, side="right")) - 1
+        return f"query {self.ids[q].as_py()!r}" if self.ids is not None else f"query {q}"
+
+    def __call__(self, row: int) -> str:
+        q = int(np.searchsorted(self.bounds, row, side="right")) - 1
+        given = row if self.order is None else int(self.order[row])
+        given = given if self.source_row is None else self.source_row(given)
+        return f"{self.query(row)}, document {row - int(self.bounds[q])} (row {given})"
+
+
+def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any) -> QueryBatch:
+    """Check labels and scores, drop what does not take part, and put judged documents without a score aside."""
+    label = _checked_labels(rows, place, convention)
+    score = None if rows.score is None else _checked_scores(rows, place, convention)
+    doc_order = None if doc_ids is None else _doc_order(doc_ids, bounds, place)
+    smallest, largest = (float(np.nanmin(label)), float(np.nanmax(label))) if np.any(label == label) else (0.0, 0.0)
+    set_aside: np.ndarray | None = None
+    if rows.absent is not None or (judged_only and rows.unjudged is not None):
+        judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
+        retrieved = np.ones(len(label), bool) if rows.absent is None else ~rows.absent
+        set_aside = judged & ~retrieved
+        kept = retrieved & judged if judged_only else retrieved
+    else:
+        kept = None
+
+    def take(array: Any) -> Any:
+        return array if array is None or kept is None else array[kept]
+
+    return QueryBatch(
+        frozen(take(label), label.dtype),
+        None if score is None else frozen(take(score), score.dtype),
+        frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), np.int64),
+        unretrieved_labels=None if set_aside is None else frozen(label[set_aside], label.dtype),
+        unretrieved_offsets=None if set_aside is None else frozen(_bounds_of_kept(set_aside, bounds), np.int64),
+        doc_order=take(doc_order),
+        smallest_label=smallest,
+        largest_label=largest,
+    )
+
+
+def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(kept)))[bounds]
+
+
+# --- labels and scores ----------------------------------------------------------------------------------------------------------
+
+
+def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> np.ndarray:
+    label = label_array(rows.label)
+    judged = label if rows.unjudged is None else label[~rows.unjudged]
+    if judged.size:
+        smallest, largest = judged.min(), judged.max()
+        if not (np.isfinite(smallest) and np.isfinite(largest)):
+            row = _first(~np.isfinite(label), rows.unjudged)
+            raise InputError(f"labels must be finite: {label[row]} at {place(row)}. For an unjudged document give a null (masked) label.")
+        if smallest < 0 and not convention.negative_labels:
+            row = _first(label < 0, rows.unjudged)
+            cure = "Set it to 0, or mask it when the document is unjudged."
+            raise InputError(f"labels must not be negative under the {convention.name} convention: {label[row]} at {place(row)}. {cure}")
+    if convention.labels == "float32" and label.dtype.itemsize > 2 and label.dtype != np.float32:
+        label = label.astype(np.float32)
+    if rows.unjudged is not None:
+        label = np.where(rows.unjudged, np.nan, label.astype(np.float64))
+    return label
+
+
+def _checked_scores(rows: _Rows, place: _Place, convention: Convention) -> np.ndarray:
+    score = score_array(rows.score)
+    if score.dtype.kind == "f" and score.size and np.isnan(score.min()):
+        wrong = np.isnan(score)
+        if rows.absent is None or np.any(wrong & ~rows.absent):
+            row = _first(wrong, rows.absent)
+            cure = "Give every retrieved document a number, or a null (masked) score to a document that was not retrieved."
+            raise InputError(f"scores must not be NaN: {place(row)}. {cure}")
+    if convention.scores == "float32" or (convention.scores == "float64" and score.dtype == np.int64):
+        with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite there as well
+            score = score.astype(convention.scores)
+    return score
+
+
+def _first(wrong: np.ndarray, masked: np.ndarray | None) -> int:
+    return int(np.flatnonzero(wrong if masked is None else wrong & ~masked)[0])
+
+
+# --- queries --------------------------------------------------------------------------------------------------------------------
+
+
+def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
+    if offsets is None and sizes is None:
+        return np.array([0, n], np.int64)
+    name = "offsets" if sizes is None else "sizes"
+    array, missing = as_array(name, offsets if sizes is None else sizes)
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one dimension, not {array.ndim}.")
+    if missing is not None:
+        raise InputError(f"{name} must not hold nulls: entry {int(np.flatnonzero(missing)[0])} is missing.")
+    if array.dtype.kind not in "iu" and array.size and not np.array_equal(array, np.trunc(array)):
+        raise InputError(f"{name} must be whole numbers: {name}[{_first(array != np.trunc(array), None)}] is not.")
+    counts = array.astype(np.int64)
+    if sizes is not None:
+        if np.any(counts < 0):
+            place = _first(counts < 0, None)
+            raise InputError(f"sizes must not be negative: sizes[{place}] = {counts[place]}.")
+        bounds = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+        if bounds[-1] != n:
+            hint = " These look like query ids: give them as query_ids=." if counts.size == n else ""
+            raise InputError(f"sizes must sum to the number of documents, {n}, not {bounds[-1]}.{hint}")
+        return bounds
+    if counts.size == 0:
+        raise InputError("offsets must have one entry more than there are queries, the first 0; for no query at all give [0].")
+    down = np.flatnonzero(counts[1:] < counts[:-1])
+    if down.size:
+        i = int(down[0]) + 1
+        raise InputError(f"offsets must not decrease: offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}. For group sizes use sizes=.")
+    if counts[0] != 0:
+        raise InputError(f"offsets must begin with 0: offsets[0] = {counts[0]}. For group sizes use sizes=.")
+    if counts[-1] != n:
+        raise InputError(f"offsets must end with the number of documents, {n}: offsets[{counts.size - 1}] = {counts[-1]}.")
+    return counts
+
+
+def group_ids(query_ids: Any, n: int) -> tuple[pa.Array, np.ndarray, np.ndarray | None, int]:
+    """Ids of the queries, their offsets, the order that brings their rows together (None: they are), and how many were scattered.
+
+    Queries come in order of appearance, or sorted by id when rows had to be brought together.
+    """
+    import pyarrow.compute as pc
+
+    ids = id_array("query_ids", query_ids)
+    if len(ids) != n:
+        raise InputError(f"query_ids must have one entry a document, {n}, not {len(ids)}.")
+    runs = pc.run_end_encode(ids)
+    values, ends = runs.values, runs.run_ends.to_numpy(zero_copy_only=False).astype(np.int64)
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    n_queries = len(encoded.dictionary)
+    if n_queries == len(values):
+        return values, np.concatenate(([0], ends)), None, 0
+    by_id = pc.sort_indices(encoded.dictionary).to_numpy()
+    place = np.empty(n_queries, np.int64)
+    place[by_id] = np.arange(n_queries)
+    code = place[np.repeat(codes, np.diff(np.concatenate(([0], ends))))]
+    order = np.argsort(code, kind="stable")
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(code, minlength=n_queries))))
+    scattered = int(np.count_nonzero(np.bincount(codes, minlength=n_queries) > 1))
+    return encoded.dictionary.take(by_id), bounds, order, scattered
+
+
+def id_array(name: str, value: Any) -> pa.Array:
+    """Ids as an Arrow array without nulls: text, bytes, integers, dates or booleans; categories by their values."""
+    import pyarrow as pa
+
+    if isinstance(value, pa.ChunkedArray):
+        ids = value.combine_chunks()
+    elif isinstance(value, pa.Array):
+        ids = value
+    else:
+        try:
+            ids = pa.array(value if hasattr(value, "__arrow_array__") or hasattr(value, "__arrow_c_array__") else _plain(value))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"{name} must be ids of one type, text or integers ({str(error).splitlines()[0]}).") from None
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    if pa.types.is_string_view(ids.type):
+        ids = ids.cast(pa.large_string())
+    if pa.types.is_floating(ids.type):
+        raise InputError(f"{name} must be text or integers, not floats: 0.1 + 0.2 is not 0.3. Cast them to integers or text.")
+    if ids.null_count:
+        row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"{name} must not be null: row {row} is.")
+    return ids
+
+
+def _plain(value: Any) -> Any:
+    array = value if isinstance(value, np.ndarray) else value.to_numpy() if hasattr(value, "to_numpy") else value
+    if isinstance(array, np.ndarray):
+        return array.tolist() if array.dtype.kind in "USO" else np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return list(array)
+
+
+def _one_id_a_row(query_ids: Any, n_rows: int) -> pa.Array:
+    ids = id_array("query_ids", query_ids)
+    if len(ids) != n_rows:
+        raise InputError(f"query_ids must have one entry a row of labels, {n_rows}, not {len(ids)}.")
+    return ids
+
+
+def _doc_order(doc_ids: Any, bounds: np.ndarray, place: _Place) -> np.ndarray:
+    """Places of documents by descending id, compared as bytes; integers by their decimal text, as in run files."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = id_array("doc_ids", doc_ids)
+    n = int(bounds[-1])
+    if len(ids) != n:
+        raise InputError(f"doc_ids must have one entry a document, {n}, not {len(ids)}.")
+    encoded = ids.dictionary_encode()
+    text = encoded.dictionary
+    if not (pa.types.is_binary(text.type) or pa.types.is_large_binary(text.type)):
+        text = text.cast(pa.large_string()).cast(pa.large_binary())
+    by_text = pc.sort_indices(text).to_numpy()
+    descending = np.empty(len(text), np.int64)
+    descending[by_text[::-1]] = np.arange(len(text))
+    codes = descending[encoded.indices.to_numpy()]
+    if place.order is not None:
+        codes = codes[place.order]
+    query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    order = np.lexsort((codes, query))
+    same = np.flatnonzero((codes[order][1:] == codes[order][:-1]) & (query[order][1:] == query[order][:-1]))
+    if same.size:
+        one, two = sorted((int(order[same[0]]), int(order[same[0] + 1])))
+        name = ids[one if place.order is None else int(place.order[one])].as_py()
+        raise InputError(f"document {name!r} stands twice in one query: {place(one)} and {place(two)}. Keep one of them.")
+    return codes
+
+
+# --- one value per query --------------------------------------------------------------------------------------------------------
+
+
+def _one_per_query(name: str, n: int, bounds: np.ndarray, order: np.ndarray | None) -> np.ndarray | None:
+    """Which entries to take when there is one value a document; None when there is one a query."""
+    n_queries, n_documents = len(bounds) - 1, int(bounds[-1])
+    if n == n_queries and (n != n_documents or order is None):
+        return None
+    if n != n_documents:
+        raise InputError(f"{name} must have one entry a query, {n_queries}, not {n}.")
+    return np.arange(n_documents) if order is None else order
+
+
+def _weights(weights: Any, bounds: np.ndarray, order: np.ndarray | None) -> np.ndarray | None:
+    if weights is None:
+        return None
+    array, missing = as_array("weights", weights)
+    array = array.astype(np.float64).ravel()
+    wrong = ~(np.isfinite(array) & (array >= 0)) if missing is None else ~(np.isfinite(array) & (array >= 0)) | missing
+    if wrong.any():
+        place = _first(wrong, None)
+        raise InputError(f"weights must be finite and not negative: weights[{place}] = {array[place]}.")
+    rows = _one_per_query("weights", len(array), bounds, order)
+    if rows is not None:
+        array = array[rows]
+        _check_constant("weights", array[1:] != array[:-1], bounds)
+        if np.any(np.diff(bounds) == 0):
+            raise InputError("weights given per document say nothing of a query without documents: give one weight a query.")
+        array = array[bounds[:-1]]
+    return frozen(array, np.float64)
+
+
+def _slices(by: Any, bounds: np.ndarray, order: np.ndarray | None) -> Mapping[str, pa.Array] | None:
+    if by is None:
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = by if isinstance(by, Mapping) else {"by": by}
+    slices = {}
+    for name, column in columns.items():
+        values = pa.array(_plain(column)) if not isinstance(column, pa.Array | pa.ChunkedArray) else column
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        rows = _one_per_query(f"by {name!r}", len(values), bounds, order)
+        if rows is not None:
+            values = values.take(pa.array(rows))
+            codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+            _check_constant(f"by {name!r}", codes[1:] != codes[:-1], bounds)
+            values = values.take(pa.array(bounds[:-1], mask=np.diff(bounds) == 0))
+        slices[str(name)] = values
+    return slices
+
+
+def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:
+    """A value given per document must be the same for every document of a query."""
+    inside = np.ones(len(changes) + 1, bool)
+    inside[bounds[:-1][bounds[:-1] < len(inside)]] = False
+    wrong = np.flatnonzero(changes & inside[1:])
+    if wrong.size:
+        row = int(wrong[0]) + 1
+        q = int(np.searchsorted(bounds, row, side="right")) - 1
+        raise InputError(f"{name} must be the same for every document of a query: it changes at document {row} in query {q}.")
+
+
+def with_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> QueryBatch:
+    """The same labels under other scores."""
+    n = int(batch.offsets[-1])
+    if score.size != n:
+        raise InputError(f"scores must have one entry a document, {n}, not {score.size}.")
+    rows = _Rows(batch.labels, None, score, None, None)
+    score = _checked_scores(rows, _Place(batch.offsets, batch.query_ids), convention)
+    return replace(batch, scores=frozen(score, score.dtype))

@@ -1,0 +1,152 @@
+"""Conventions: every choice on which tools differ, bundled under a name.
+
+A metric's name fixes the family and the parameters it spells. What it leaves open is filled from the convention of the call, so
+``ndcg@10`` under ``lightgbm`` is LightGBM's number and under ``sklearn`` scikit-learn's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from fastrank.errors import InputError
+from fastrank.gains import Discount, Gain
+
+TIE_RULES = ("average", "input", "worst", "best", "docid")
+NO_RELEVANT_RULES = ("zero", "one", "nan", "skip")
+
+Choices = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+
+
+def _choices(**families: dict[str, Any]) -> Choices:
+    return tuple((family, tuple(choices.items())) for family, choices in families.items())
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A named bundle of choices.
+
+    Attributes: `gain` and `discount` of the cumulative-gain metrics; `ties`, the order of equal scores; `no_relevant`, the value
+    of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the float type that the tool converts to first (None: as given);
+    `negative_labels`, whether labels below 0 are legal; `binary_only`, metrics that take labels 0 and 1 only; `families`, what single metrics do otherwise (the cutoff of bare names among
+    it); `source`, what it reproduces.
+    """
+
+    name: str
+    source: str
+    gain: Gain = "exp2"
+    discount: Discount = "log2"
+    ties: str = "average"
+    no_relevant: str = "zero"
+    rel: float | str = 1
+    scores: str | None = None
+    labels: str | None = None
+    negative_labels: bool = False
+    binary_only: tuple[str, ...] = ()
+    families: Choices = ()
+
+    def parameter(self, family: str, name: str) -> Any:
+        """The value that this convention gives an unset parameter of a metric; None when it has no say."""
+        own = dict(dict(self.families).get(family, ()))
+        return own[name] if name in own else getattr(self, name, None)
+
+    def override(self, *, ties: str | None = None, no_relevant: str | None = None) -> Convention:
+        """This convention with choices replaced for one call; `no_relevant` replaces what single metrics do as well."""
+        changed = self
+        if ties is not None:
+            changed = dataclasses.replace(changed, ties=one_of("ties", ties, TIE_RULES))
+        if no_relevant is not None:
+            families = tuple(
+                (family, tuple(pair for pair in choices if pair[0] != "no_relevant")) for family, choices in changed.families
+            )
+            rule = one_of("no_relevant", no_relevant, NO_RELEVANT_RULES)
+            changed = dataclasses.replace(changed, no_relevant=rule, families=families)
+        return changed
+
+
+def one_of(what: str, value: object, known: tuple[str, ...]) -> str:
+    """`value` if it is one of the known words, else an error that names the nearest."""
+    if isinstance(value, str) and value in known:
+        return value
+    near = difflib.get_close_matches(str(value), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"{what} must be one of {', '.join(map(repr, known))}, not {value!r}.{hint}")
+
+
+_XGBOOST = _choices(
+    nDCG={"no_relevant": "one", "k": 32},
+    AP={"no_relevant": "one", "k": 32, "denominator": "min_k"},
+    P={"k": 32, "denominator": "retrieved"},
+)
+
+_ALL = (
+    Convention("fastrank", "the default of this library: exponential gain, ties averaged, the cutoff as given"),
+    Convention(
+        "lightgbm",
+        "LightGBM 4.7 metrics ndcg and map",
+        ties="input",
+        rel=">0.5",
+        scores="float64",
+        labels="float32",
+        families=_choices(
+            nDCG={"no_relevant": "one"},
+            AP={"no_relevant": "one", "denominator": "min_k_retrieved"},
+        ),
+    ),
+    Convention(
+        "xgboost",
+        "XGBoost 3.2 metrics ndcg, map and pre: bare names cut at 32; with ndcg_exp_gain=0 give gain='linear'",
+        ties="input",
+        scores="float32",
+        labels="float32",
+        negative_labels=True,
+        binary_only=("AP", "P"),
+        families=_XGBOOST,
+    ),
+    Convention(
+        "xgboost-",
+        "XGBoost 3.2 metrics with the suffix '-': a query without relevant documents counts 0",
+        ties="input",
+        scores="float32",
+        labels="float32",
+        negative_labels=True,
+        binary_only=("AP", "P"),
+        families=tuple((family, tuple(pair for pair in choices if pair[0] != "no_relevant")) for family, choices in _XGBOOST),
+    ),
+    Convention(
+        "catboost",
+        "CatBoost 1.2 metrics NDCG, DCG, MRR, MAP, PrecisionAt, RecallAt and QueryAUC; for type=Exp give gain='exp2'",
+        gain="linear",
+        ties="worst",
+        rel=">0.5",
+        scores="float64",
+        labels="float32",
+        negative_labels=True,
+        families=_choices(
+            nDCG={"no_relevant": "one"},
+            AP={"denominator": "min_k_retrieved"},
+            P={"denominator": "retrieved"},
+            R={"no_relevant": "one"},
+        ),
+    ),
+    Convention(
+        "sklearn",
+        "scikit-learn 1.9 functions dcg_score and ndcg_score",
+        gain="linear",
+        rel=">0",
+        scores="float64",
+        labels="float64",
+    ),
+)
+
+
+conventions: Mapping[str, Convention] = MappingProxyType({convention.name: convention for convention in _ALL})
+
+
+def as_convention(value: str | Convention) -> Convention:
+    """A convention by its name, or as it is."""
+    return value if isinstance(value, Convention) else conventions[one_of("convention", value, tuple(conventions))]

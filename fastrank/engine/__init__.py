@@ -1,0 +1,1 @@
+"""The engine: from a batch of queries to an `Evaluation`."""

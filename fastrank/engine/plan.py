@@ -1,0 +1,113 @@
+"""A plan: the metrics of a call, filled by the convention, and what must be computed for them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastrank.convention import TIE_RULES, Convention, as_convention, one_of
+from fastrank.errors import InputError
+from fastrank.metrics import Metric
+from fastrank.metrics.grammar import parse_metrics
+from fastrank.metrics.view import Walk, plan_walks
+
+if TYPE_CHECKING:
+    from fastrank.batch import QueryBatch
+
+
+@dataclass(frozen=True)
+class TieGroup:
+    """Metrics that order equal scores alike: one ranking serves them."""
+
+    rule: str
+    columns: tuple[int, ...]
+    walks: tuple[Walk, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute. `least` is the smallest label that any of the metrics looks at."""
+
+    metrics: tuple[Metric, ...]
+    convention: Convention
+    groups: tuple[TieGroup, ...]
+    least: float
+    depth: int | None
+    judged_only: bool
+    bounds: bool
+
+    def check(self, batch: QueryBatch) -> None:
+        """Complain about what the boundary could not know: labels that a metric cannot take, ids that a tie rule needs."""
+        for group in self.groups:
+            if group.rule == "docid" and batch.doc_order is None:
+                raise InputError("ties='docid' orders equal scores by document id: give doc_ids=, or another rule with ties=.")
+
+        @functools.cache
+        def distinct() -> np.ndarray:
+            labels = np.unique(batch.labels[~np.isnan(batch.labels)] if batch.labels.dtype.kind == "f" else batch.labels)
+            extra = batch.unretrieved_labels
+            return labels.astype(np.float64) if extra is None else np.union1d(labels, extra[~np.isnan(extra)]).astype(np.float64)
+
+        for metric in self.metrics:
+            metric.check_labels(batch.largest_label, distinct)
+            if metric.family in self.convention.binary_only and not np.isin(distinct(), (0.0, 1.0)).all():
+                wrong = distinct()[~np.isin(distinct(), (0.0, 1.0))][0]
+                cure = "Binarise the labels, or use another convention."
+                raise InputError(f"{metric.family} under the {self.convention.name} convention takes labels 0 and 1 only, not {wrong:g}. {cure}")
+
+
+def make_plan(
+    metrics: str | Metric | Iterable[str | Metric],
+    convention: str | Convention,
+    *,
+    ties: str | None = None,
+    no_relevant: str | None = None,
+    depth: int | None = None,
+    judged_only: bool = False,
+    bounds: bool = False,
+) -> Plan:
+    """Fill the metrics and group them. The same call again costs a look-up: training loops ask a thousand times."""
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
+        raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
+    asked = metrics if isinstance(metrics, str | Metric) else tuple(metrics)
+    return _make_plan(asked, convention, ties, no_relevant, None if depth is None else int(depth), bool(judged_only), bool(bounds))
+
+
+@functools.lru_cache(maxsize=256)
+def _make_plan(
+    metrics: str | Metric | tuple[str | Metric, ...],
+    convention: str | Convention,
+    ties: str | None,
+    no_relevant: str | None,
+    depth: int | None,
+    judged_only: bool,
+    bounds: bool,
+) -> Plan:
+    choices = as_convention(convention).override(ties=ties, no_relevant=no_relevant)
+    filled = tuple(dict.fromkeys(_fill(metric, choices, ties) for metric in parse_metrics(metrics)))
+    if depth is not None:
+        for metric in filled:
+            metric.check_depth()
+    groups = []
+    rules = [metric.ties or choices.ties for metric in filled]
+    for rule in dict.fromkeys(rules):
+        columns = tuple(place for place in range(len(filled)) if rules[place] == rule)
+        requests = [request for place in columns for request in filled[place].requests()]
+        groups.append(TieGroup(rule, columns, plan_walks(requests)))
+    least = min(metric.least_label() for metric in filled)
+    return Plan(filled, choices, tuple(groups), least, depth, judged_only, bounds)
+
+
+def _fill(metric: Metric, convention: Convention, asked: str | None) -> Metric:
+    """Fill a metric; a tie rule that was asked for, in the name or in the call, must be one that the metric has."""
+    filled = metric.fill(convention)
+    wanted = (metric.ties or asked) if metric.sees_ties else None
+    if wanted is not None and wanted != filled.ties:
+        rules = ", ".join(repr(rule) for rule in filled.tie_rules())
+        one_of("ties", wanted, TIE_RULES)
+        raise InputError(f"{metric.short_name} is not defined for ties={wanted!r}. It takes {rules}.")
+    return filled

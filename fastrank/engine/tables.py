@@ -1,0 +1,138 @@
+"""`evaluate_table`: metrics of Parquet files, Arrow data, data frames and LETOR text, in batches of whole queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastrank.batch import make_batch
+from fastrank.convention import Convention
+from fastrank.engine.evaluate import DEFAULT_METRICS, Metrics
+from fastrank.engine.evaluator import Evaluator
+from fastrank.errors import InputError
+from fastrank.io.tables import Scattered, read_columns
+
+if TYPE_CHECKING:
+    from fastrank.evaluation import Evaluation
+    from fastrank.io.columns import Columns
+
+Progress = Callable[[int], None]
+
+
+def evaluate_table(
+    table: Any,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    query: str = "query_id",
+    label: str = "label",
+    score: str | Sequence[str] = "score",
+    doc: str | None = None,
+    weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    scores: str | os.PathLike[str] | None = None,
+    groups: str | os.PathLike[str] | None = None,
+    convention: str | Convention = "fastrank",
+    ties: str | None = None,
+    no_relevant: str | None = None,
+    depth: int | None = None,
+    judged_only: bool = False,
+    bounds: bool = False,
+    per_query: bool = True,
+    progress: Progress | None = None,
+    threads: int | None = None,
+) -> Evaluation | dict[str, Evaluation]:
+    """Judge the rankings in a table: one row per document, read in batches of whole queries.
+
+    Parameters
+    ----------
+    table
+        Path of a Parquet file or of LETOR / SVMlight text; a pyarrow Table, RecordBatch or RecordBatchReader; or anything with
+        ``__arrow_c_stream__`` (polars, pandas, duckdb).
+    query, label, score
+        Names of columns. A null label is unjudged, a null score judged but not retrieved. Several score columns are judged in one
+        pass: then the result is a dict of evaluations, one per column.
+    doc, weight, by
+        Names of columns: document ids (for ``ties="docid"``), query weights, slices. The last two are constant within a query.
+    scores, groups
+        LETOR text only: a file with one score a line; a file of group sizes, one a line, for text without ``qid:``.
+    per_query
+        False: keep no single queries, so that memory stays constant for a file of any size.
+    progress
+        Called with the number of rows after each batch.
+    metrics, convention, ties, no_relevant, depth, judged_only, bounds, threads
+        As `evaluate`.
+
+    Errors: `InputError`, one line that says what, where and the cure.
+
+    Examples
+    --------
+    >>> import fastrank as fr, pyarrow as pa
+    >>> table = pa.table({"query_id": ["a", "a", "b"], "label": [0, 1, 1], "score": [0.7, 0.5, 0.1]})
+    >>> fr.evaluate_table(table, "RR").mean()
+    {'RR': 0.75}
+    """
+    names = [score] if isinstance(score, str) else list(score)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"score must name at least one column, each once, not {score!r}.")
+    options: dict[str, Any] = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only, "bounds": bounds}
+
+    def fresh() -> dict[str, Evaluator]:
+        return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}
+
+    evaluators = fresh()
+    roles = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": [by] if isinstance(by, str) else by or ()}
+    is_path = isinstance(table, str | os.PathLike)
+    if is_path and _is_letor(table):
+        _check_letor_roles(names, doc, weight, by)
+        _feed(evaluators, _letor(table, scores, groups), progress)
+    elif scores is not None or groups is not None:
+        raise InputError("scores= and groups= belong to LETOR text, and this is none. For a table name its column with score=.")
+    else:
+        try:
+            _feed(evaluators, read_columns(table, **roles), progress)
+        except Scattered:
+            evaluators = fresh()
+            _feed(evaluators, read_columns(table, **roles, regroup=True), progress)
+    results = {name: evaluator.result() for name, evaluator in evaluators.items()}
+    return results[names[0]] if isinstance(score, str) else results
+
+
+def _feed(evaluators: dict[str, Evaluator], batches: Iterator[Columns], progress: Progress | None) -> None:
+    for columns in batches:
+        for name, evaluator in evaluators.items():
+            batch = make_batch(
+                columns.labels,
+                columns.scores.get(name),
+                columns.offsets,
+                doc_ids=columns.doc_ids,
+                weights=columns.weights,
+                by=columns.by or None,
+                names=columns.query_ids,
+                source_row=columns.source_row,
+                convention=evaluator.convention,
+                judged_only=evaluator.judged_only,
+                regrouped=columns.regrouped,
+            )
+            evaluator.update_batch(batch)
+        if progress is not None:
+            progress(int(columns.offsets[-1]))
+
+
+def _is_letor(path: Any) -> bool:
+    from fastrank.io.letor import is_letor
+
+    return is_letor(path)
+
+
+def _letor(path: Any, scores: Any, groups: Any) -> Iterator[Columns]:
+    from fastrank.io.letor import read_letor
+
+    if scores is None:
+        raise InputError(f"{os.fsdecode(path)} is LETOR text, which holds no scores: give a file with one score a line, scores= (--scores).")
+    yield read_letor(path, scores, groups)
+
+
+def _check_letor_roles(names: list[str], *columns: Any) -> None:
+    if names != ["score"] or any(columns):
+        raise InputError("LETOR text has no columns to name: leave out score, doc, weight and by, and give the scores' file with scores=.")

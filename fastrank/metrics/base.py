@@ -1,0 +1,269 @@
+"""What a metric is: a frozen value that carries its whole formula.
+
+A family is a subclass of `Metric` in one of the files of this package. Defining it registers it: names, help, tables, property tests,
+comparisons with the reference and benchmarks all read `families`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from fastrank.convention import NO_RELEVANT_RULES, TIE_RULES, Convention, one_of
+from fastrank.errors import InputError
+from fastrank.gains import Discount, Gain, as_discount, as_gain, tidy
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fastrank.metrics.view import View
+
+Cutoff = int | Fraction | None
+Reader = Callable[[str, Any], Any]
+
+# Every family by its canonical name, in the order of definition.
+families: dict[str, type[Metric]] = {}
+
+
+class Request(NamedTuple):
+    """What a metric wants from the walk down a query's documents. None: any will do."""
+
+    k: Cutoff
+    rel: float | None = None
+    gain: Gain | None = None
+    discount: Discount | None = None
+
+
+# --- parameters -----------------------------------------------------------------------------------------------------------------
+
+
+def as_cutoff(name: str, value: Any) -> Cutoff:
+    """Read a cutoff: a whole number from 1 up, or a share of the list strictly between 0 and 1."""
+    cure = f"{name} must be a whole number from 1 up, or a share of the list between 0 and 1 such as 0.2 or '20%', not {value!r}."
+    if isinstance(value, bool):
+        raise InputError(cure)
+    share = isinstance(value, str) and value.strip().endswith("%")
+    try:
+        text = str(value).strip()
+        number = Fraction(text[:-1].strip()) / 100 if share else value if isinstance(value, Fraction) else Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(cure) from None
+    if not share and number >= 1 and number.denominator == 1 and not isinstance(value, float):
+        return int(number)
+    if 0 < number < 1:
+        return number
+    if isinstance(value, float) and number.denominator == 1 and number >= 1:
+        raise InputError(cure + (" For the whole list leave it out." if number == 1 else f" Write {int(number)}."))
+    raise InputError(cure + (" For the whole list leave it out." if number == 1 or number <= 0 else ""))
+
+
+def show_cutoff(k: Cutoff) -> str:
+    """A cutoff as it stands in a name."""
+    if isinstance(k, Fraction):
+        percent = k * 100
+        text = str(percent.numerator) if percent.denominator == 1 else repr(float(percent))
+        return text + "%"
+    return str(k)
+
+
+def as_number(name: str, value: Any) -> float:
+    """Read a finite number; strings of numbers are the grammar's business, not ours."""
+    if isinstance(value, bool | str | bytes):
+        raise InputError(f"{name} must be a number, not {value!r}.")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, not {value!r}.") from None
+    if not abs(number) < math.inf:
+        raise InputError(f"{name} must be finite, not {value!r}.")
+    return tidy(number)
+
+
+def _as_rel(name: str, value: Any) -> float | str:
+    if isinstance(value, str) and value.startswith(">"):
+        try:
+            bound = tidy(float(value[1:]))
+        except ValueError:
+            bound = -1
+        if 0 <= bound < math.inf:
+            return f">{bound}"
+    elif not isinstance(value, str):
+        number = as_number(name, value)
+        if number > 0:
+            return number
+    raise InputError(f"rel must be a number above 0 (the lowest relevant label) or a bound such as '>0.5', not {value!r}.")
+
+
+def between(low: float, high: float = math.inf) -> Reader:
+    """A reader of numbers strictly between two bounds."""
+
+    def read(name: str, value: Any) -> float:
+        number = as_number(name, value)
+        if low < number < high:
+            return number
+        raise InputError(f"{name} must be above {low}" + (f" and below {high}" if high < math.inf else "") + f", not {value!r}.")
+
+    return read
+
+
+def word(*known: str) -> Reader:
+    """A reader of one of the known words."""
+    return lambda name, value: one_of(name, value, known)
+
+
+def parameter(read: Reader, default: Any = None) -> Any:
+    """A parameter of a family: how a given value is read, and its value when neither the name nor the convention sets it."""
+    return field(default=None, metadata={"read": read, "default": default})
+
+
+def rel_parameter() -> Any:
+    """The lowest label that counts as relevant."""
+    return parameter(_as_rel)
+
+
+def no_relevant_parameter() -> Any:
+    """The value of a query with nothing to find. A family that has it answers `nothing_to_find`."""
+    return parameter(word(*NO_RELEVANT_RULES))
+
+
+# --- the value ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A ranking metric: its family and every parameter that can change its value. None means: as the convention has it.
+
+    Parameters common to all: `k`, the cutoff, a whole number or a share of each list (0.2 or "20%"); `ties`, the order of equal
+    scores ("average", "input", "worst", "best", "docid"); and, where a query may have nothing to find, `no_relevant`
+    ("zero", "one", "nan", "skip").
+    """
+
+    family: ClassVar[str]
+    title: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    source: ClassVar[str]
+    example: ClassVar[str]
+    aggregation: ClassVar[str] = "mean"
+    higher_is_better: ClassVar[bool] = True
+    whole_list_only: ClassVar[bool] = False
+    sees_ties: ClassVar[bool] = True
+
+    k: Cutoff = parameter(as_cutoff)
+    ties: str | None = parameter(word(*TIE_RULES))
+    spelled: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "family" in cls.__dict__:
+            families[cls.family] = cls
+
+    def __post_init__(self) -> None:
+        given = []
+        for name in self.parameters():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, self._field(name).metadata["read"](name, value))
+                given.append(name)
+        if self.k is not None and self.whole_list_only:
+            raise InputError(f"{self.family} takes no cutoff: it judges the whole list. Leave out k.")
+        if self.spelled is None:
+            object.__setattr__(self, "spelled", tuple(given))
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Names of the parameters, the family's own first, the cutoff last."""
+        names = [item.name for item in dataclasses.fields(cls) if item.name not in ("spelled", "k", "ties", "no_relevant")]
+        rule = ["no_relevant"] if cls.has_no_relevant_rule() else []
+        return (*names, *(["ties"] if cls.sees_ties else []), *rule, "k")
+
+    @classmethod
+    def _field(cls, name: str) -> dataclasses.Field[Any]:
+        return cls.__dataclass_fields__[name]
+
+    @classmethod
+    def has_no_relevant_rule(cls) -> bool:
+        """Whether a query can have nothing to find, so that its value is a matter of convention."""
+        return any(item.name == "no_relevant" for item in dataclasses.fields(cls))
+
+    def tie_rules(self) -> tuple[str, ...]:
+        """The orders of equal scores under which this metric is defined."""
+        return TIE_RULES
+
+    def fill(self, convention: Convention) -> Metric:
+        """This metric with every unset parameter set by the convention, then by the family's own default."""
+        values: dict[str, Any] = {}
+        for name in self.parameters():
+            value = getattr(self, name)
+            if value is None:
+                value = convention.parameter(self.family, name)
+            values[name] = self._field(name).metadata["default"] if value is None else value
+        filled = dataclasses.replace(self, **values, spelled=self.spelled)
+        if filled.sees_ties and filled.ties not in filled.tie_rules():
+            filled = dataclasses.replace(filled, ties="worst")
+        return filled
+
+    def __str__(self) -> str:
+        return self._named([name for name in self.parameters() if getattr(self, name) is not None])
+
+    @property
+    def short_name(self) -> str:
+        """The name with the parameters that were spelled, without those that the convention filled in."""
+        return self._named([name for name in self.parameters() if name in (self.spelled or ()) and getattr(self, name) is not None])
+
+    def _named(self, shown: list[str]) -> str:
+        inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown if name != "k")
+        cutoff = f"@{show_cutoff(self.k)}" if "k" in shown else ""
+        return self.family + (f"({inside})" if inside else "") + cutoff
+
+    # --- what a family defines -------------------------------------------------------------------------------------------------
+
+    @property
+    def formula(self) -> str:
+        """The formula with this metric's parameters in it, in plain text."""
+        raise AssertionError(f"{type(self).__name__} defines no formula")
+
+    def least_label(self) -> float:
+        """Documents with a smaller label (and not below 0) cannot move the value."""
+        raise AssertionError(f"{type(self).__name__} defines no least label")
+
+    def requests(self) -> tuple[Request, ...]:
+        """Columns wanted from the shared walk."""
+        return ()
+
+    def values(self, view: View) -> np.ndarray:
+        """The metric of each query, float64[n_queries], whatever stands for a query with nothing to find."""
+        raise AssertionError(f"{type(self).__name__} defines no values")
+
+    def nothing_to_find(self, view: View) -> np.ndarray:
+        """True for queries whose value is the `no_relevant` rule's."""
+        raise AssertionError(f"{type(self).__name__} has no rule for queries with nothing to find")
+
+    def check_depth(self) -> None:
+        """Complain when this metric cannot be read off rankings that were cut with depth=."""
+
+    def check_labels(self, largest: float, distinct: Callable[[], np.ndarray]) -> None:
+        """Complain about labels that this metric cannot take; distinct() lists them all, which costs a sort."""
+
+
+def threshold(rel: float | str | None) -> float:
+    """The lowest label that counts as relevant. ">0.5" becomes the next double above 0.5, so one comparison serves both forms."""
+    assert rel is not None
+    return math.nextafter(float(rel[1:]), math.inf) if isinstance(rel, str) else float(rel)
+
+
+def show_rel(rel: float | str | None) -> str:
+    """The relevance rule as it stands in a formula."""
+    return f"label > {rel[1:]}" if isinstance(rel, str) else f"label >= {rel}"
+
+
+def up_to(k: Cutoff) -> str:
+    """The cutoff as it stands in a formula, after the letter r."""
+    return "" if k is None else f" <= {show_cutoff(k)}" + (" of the list" if isinstance(k, Fraction) else "")
+
+
+# The smallest label that can have a gain: anything above 0.
+ANY_GAIN = 5e-324

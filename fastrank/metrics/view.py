@@ -1,0 +1,139 @@
+"""`View`: a block of queries as a metric sees it. Walks are made at the first question and answered from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from fastrank.gains import Discount, Gain, discounts, gains_of
+from fastrank.metrics.base import Cutoff, Request
+from fastrank.metrics.walk import ideal_walk, walk, walk_ties
+from fastrank.ranking.judged import WHOLE, JudgedRanks
+
+
+class Columns(NamedTuple):
+    """What the walk wrote for one cutoff, float64[n_queries] each."""
+
+    hits: np.ndarray
+    dcg: np.ndarray
+    precisions: np.ndarray
+    reciprocal_rank: np.ndarray
+    success: np.ndarray
+
+
+class Walk(NamedTuple):
+    """One walk of the plan: the requests that share a gain, a discount and a threshold, and their cutoffs."""
+
+    rel: float
+    gain: Gain | None
+    discount: Discount | None
+    cutoffs: tuple[Cutoff, ...]
+
+    def serves(self, request: Request) -> bool:
+        """Whether the request's answer is among this walk's columns."""
+        wanted = (request.rel, request.gain, request.discount)
+        return request.k in self.cutoffs and all(w is None or w == mine for w, mine in zip(wanted, self[:3], strict=True))
+
+
+def plan_walks(requests: Sequence[Request]) -> tuple[Walk, ...]:
+    """As few walks as the requests allow. A cutoff that differs per query (a share of the list) takes a walk of its own."""
+    walks: list[Walk] = []
+    for request in sorted(set(requests), key=lambda request: sum(field is None for field in request[1:])):
+        shared = not isinstance(request.k, Fraction)
+        for place, known in enumerate(walks):
+            merged = [mine if wanted is None else wanted if mine is None else mine for wanted, mine in zip(request[1:], known[:3], strict=True)]
+            agrees = all(None in pair or pair[0] == pair[1] for pair in zip(request[1:], known[:3], strict=True))
+            if agrees and shared and not isinstance(known.cutoffs[0], Fraction):
+                walks[place] = Walk(*merged, cutoffs=tuple(sorted({*known.cutoffs, request.k}, key=_ascending)))
+                break
+        else:
+            walks.append(Walk(*request[1:], cutoffs=(request.k,)))
+    return tuple(walk._replace(rel=np.inf if walk.rel is None else walk.rel) for walk in walks)
+
+
+def _ascending(k: Cutoff) -> float:
+    return np.inf if k is None else float(k)
+
+
+class View:
+    """Where the counted documents of a block stand, with the walks that the plan foresees.
+
+    Attributes: `ranks`; `n_queries`; `n_retrieved`, documents of each list after `depth`; `depth`, or None.
+    """
+
+    def __init__(self, ranks: JudgedRanks, walks: tuple[Walk, ...], depth: int | None, n_ranks: int) -> None:
+        self.ranks = ranks
+        self.judged = ranks.judged
+        self.n_queries = ranks.judged.n_queries
+        self.depth = depth
+        self.n_retrieved = ranks.list_size if depth is None else np.minimum(ranks.list_size, depth)
+        self._walks = walks
+        self._n_ranks = n_ranks
+        self._made: dict[Walk, tuple[np.ndarray, ...]] = {}
+
+    def n_relevant(self, rel: float) -> np.ndarray:
+        """Relevant documents of each query, unretrieved ones included."""
+        return self.judged.n_relevant(rel)
+
+    def cutoff(self, k: Cutoff) -> np.ndarray:
+        """The cutoff of each query, int64[n_queries]: k itself, or the exact share of the list, rounded up."""
+        if isinstance(k, Fraction):
+            return -((-self.n_retrieved * k.numerator) // k.denominator)
+        return np.full(self.n_queries, WHOLE if k is None else k)
+
+    def limits(self, ks: tuple[Cutoff, ...]) -> tuple[np.ndarray, int]:
+        """Cutoffs as kernels take them, after `depth`: a row for all queries and stride 0, or a row a query and stride 1."""
+        if isinstance(ks[0], Fraction):
+            return self.cutoff(ks[0]).reshape(-1, 1), 1
+        row = np.array([[WHOLE if k is None else k for k in ks]], np.int64)
+        return (row if self.depth is None else np.minimum(row, self.depth)), 0
+
+    def columns(self, request: Request) -> Columns:
+        """The walk's answer to a request that the plan knew of."""
+        found = next(walk for walk in self._walks if walk.serves(request))
+        if found not in self._made:
+            self._made[found] = self._walk(found.rel, found.gain, found.discount, self.limits(found.cutoffs))
+        place = found.cutoffs.index(request.k)
+        return Columns(*(column[:, place] for column in self._made[found]))
+
+    def at(self, limits: np.ndarray, rel: float) -> Columns:
+        """A walk with a cutoff of its own for each query, for metrics that cut at a number of relevant documents."""
+        limits = limits if self.depth is None else np.minimum(limits, self.depth)
+        return Columns(*(column[:, 0] for column in self._walk(rel, None, None, (limits.reshape(-1, 1), 1))))
+
+    def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> tuple[np.ndarray, ...]:
+        ranks = self.ranks
+        gains = np.zeros(len(ranks.label)) if gain is None else gains_of(ranks.label, gain)
+        table = discounts(discount or "zipf", self._n_ranks)
+        cutoffs, stride = limits
+        hits, dcg, precisions, rr, success = (np.empty((self.n_queries, cutoffs.shape[1])) for _ in range(5))
+        if ranks.tied:
+            walk_ties(
+                ranks.rank, ranks.span, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr, success, np.empty(2)
+            )
+        else:
+            walk(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr)
+            success = (hits > 0).astype(np.float64)
+        return hits, dcg, precisions, rr, success
+
+    def ideal_dcg(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
+        """Discounted gain of the ideal order at k. Kept beside the labels: it does not change with the scores."""
+        key = (gain, discount, k, self.depth)
+        made = self.judged.kept
+        if key not in made:
+            gains = self.judged.ideal_gains(gain)
+            # The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
+            cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (np.array([[WHOLE if k is None else k]]), 0)
+            out = np.empty((self.n_queries, 1))
+            n_documents = self.judged.list_size + self.judged.n_unretrieved
+            ideal_walk(gains, self.judged.all_starts, n_documents, discounts(discount, self._n_ranks), cutoffs, stride, out)
+            made[key] = out[:, 0]
+        return made[key]
+
+
+def share_of(counts: np.ndarray, total: np.ndarray | float) -> np.ndarray:
+    """counts / total, 0 where the total is 0."""
+    return np.divide(counts, total, out=np.zeros(len(counts)), where=np.asarray(total) > 0)

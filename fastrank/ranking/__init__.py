@@ -1,0 +1,1 @@
+"""From a batch of queries to where its documents stand: `JudgedRanks`."""

@@ -1,0 +1,111 @@
+"""Ranking by sorting: for long lists with many counted documents.
+
+Only the scores of the counted documents are sorted; every document of the list is then placed among them by binary search, so the
+cost is n log r for n documents of which r count, and no full sort happens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastrank._kernel import kernel
+
+
+@kernel
+def sort_descending(values: Any, start: int, stop: int, scratch: Any) -> None:
+    """Sort values[start:stop] in place, largest first: runs of 16 by insertion, then merged bottom up."""
+    for low in range(start, stop, 16):
+        for i in range(low + 1, min(low + 16, stop)):
+            x = values[i]
+            j = i
+            while j > low and values[j - 1] < x:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = x
+    width = 16
+    while width < stop - start:
+        for low in range(start, stop, 2 * width):
+            middle = min(low + width, stop)
+            high = min(low + 2 * width, stop)
+            i = low
+            j = middle
+            for out in range(low, high):
+                if i < middle and (j >= high or values[i] >= values[j]):
+                    scratch[out] = values[i]
+                    i += 1
+                else:
+                    scratch[out] = values[j]
+                    j += 1
+        values[start:stop] = scratch[start:stop]
+        width *= 2
+
+
+@kernel
+def sort_queries(values: Any, starts: Any, scratch: Any) -> None:
+    """Sort the values of each query in place, largest first."""
+    for q in range(starts.shape[0] - 1):
+        sort_descending(values, starts[q], starts[q + 1], scratch)
+
+
+@kernel
+def sort_chosen(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any, scratch: Any) -> None:
+    """Gather the keys of the counted documents and sort them within each chosen query, largest first."""
+    for q in range(starts.shape[0] - 1):
+        if chosen[q]:
+            for i in range(starts[q], starts[q + 1]):
+                sorted_keys[i] = keys[row[i]]
+            sort_descending(sorted_keys, starts[q], starts[q + 1], scratch)
+
+
+@kernel
+def place_counted(
+    keys: Any, visit: Any, offsets: Any, starts: Any, chosen: Any, sorted_keys: Any, slot: Any, n_larger: Any, n_equal: Any, earlier: Any
+) -> None:
+    """Place every document among the sorted keys; counts stand at the first place of each distinct key.
+
+    n_larger = documents above that key, n_equal = documents with it, earlier[i] = documents with counted document i's score that
+    `visit` comes to before it. `visit` lists the rows query by query, equal scores in the order in which they stand; slot[row] is a
+    row's place among the counted documents, or -1.
+    """
+    for q in range(offsets.shape[0] - 1):
+        if not chosen[q]:
+            continue
+        low, high = starts[q], starts[q + 1]
+        for v in range(offsets[q], offsets[q + 1]):
+            d = visit[v]
+            p = _first_not_above(sorted_keys, low, high, keys[d])
+            if p < high and sorted_keys[p] == keys[d]:
+                if slot[d] >= 0:
+                    earlier[slot[d]] = n_equal[p]
+                n_equal[p] += 1
+            elif p < high:
+                n_larger[p] += 1
+        n_above = 0
+        for p in range(low, high):
+            if p == low or sorted_keys[p] != sorted_keys[p - 1]:
+                n_above += n_larger[p]
+                n_larger[p] = n_above
+                n_above += n_equal[p]
+
+
+@kernel
+def read_places(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any, n_larger: Any, n_equal: Any, above: Any, equal: Any) -> None:
+    """Give each counted document the counts that stand at its key."""
+    for q in range(starts.shape[0] - 1):
+        if chosen[q]:
+            for i in range(starts[q], starts[q + 1]):
+                p = _first_not_above(sorted_keys, starts[q], starts[q + 1], keys[row[i]])
+                above[i] = n_larger[p]
+                equal[i] = n_equal[p]
+
+
+@kernel
+def _first_not_above(sorted_keys: Any, low: int, high: int, x: Any) -> Any:
+    """The first place in a descending run whose key is not larger than x; `high` if all are."""
+    while low < high:
+        middle = (low + high) // 2
+        if sorted_keys[middle] > x:
+            low = middle + 1
+        else:
+            high = middle
+    return low

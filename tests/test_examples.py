@@ -1,0 +1,73 @@
+"""The examples of the Markdown pages run and print what they say.
+
+Those in docstrings are doctests: ``pytest --doctest-modules fastrank``.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+pytestmark = pytest.mark.repository
+
+
+def blocks(page: str, *languages: str) -> Iterator[tuple[int, str]]:
+    """Line number and text of each code block in one of the languages."""
+    text = (ROOT / page).read_text()
+    for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if match[1] in languages:
+            yield text.count("\n", 0, match.start(2)) + 1, match[2]
+
+
+def commands(page: str) -> Iterator[tuple[int, str, str | None]]:
+    """Line, command and expected output of each call of ``fastrank``.
+
+    Output stands in ``console`` blocks, after a line that begins with ``$``.
+    """
+    for line, block in blocks(page, "sh", "bash"):
+        for place, text in enumerate(block.splitlines()):
+            if text.startswith("fastrank "):
+                yield line + place, text, None
+    for line, block in blocks(page, "console"):
+        for match in re.finditer(r"^\$ (fastrank .*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            yield line + block.count("\n", 0, match.start()), match[1], match[2]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_examples_run_and_print_what_they_say(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}  # later blocks go on from earlier ones, as a reader would
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    for line, block in blocks(page, "python", "pycon"):
+        if ">>>" in block:
+            example = doctest.DocTestParser().get_doctest(block, names, page, page, line - 1)
+            runner.run(example, clear_globs=False)
+            names.update(example.globs)
+        else:
+            exec(compile("\n" * (line - 1) + block, page, "exec"), names)  # noqa: S102  (the page's own code)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+COMMANDS = [pytest.param(text, output, id=f"{page}:{line}") for page in PAGES for line, text, output in commands(page)]
+
+
+@pytest.mark.parametrize(("text", "expected"), COMMANDS)
+def test_command_line_examples_run_and_print_what_they_say(text: str, expected: str | None) -> None:
+    call = [sys.executable, "-c", "from fastrank.cli import main; main()", *shlex.split(text, comments=True)[1:]]
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+    done = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if expected:
+        assert doctest.OutputChecker().check_output(expected, done.stdout, FLAGS), done.stdout
