@@ -25,6 +25,29 @@ logger = logging.getLogger("fastrank")
 _compiling = threading.RLock()
 
 
+# Numba's cache looks at a kernel's own file alone. Raise this when an intrinsic below changes, so that kernels are compiled anew.
+INTRINSICS = 1
+
+
+class Intrinsic:
+    """One machine instruction that Python has no operator for: `twin` says what it does and runs when the JIT is off."""
+
+    def __init__(self, twin: Callable[..., Any], build: Callable[[], Any]) -> None:
+        functools.update_wrapper(self, twin)
+        self.twin = twin
+        self._build = build
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.twin(*arguments)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """What numba inlines, or the twin when the JIT is off."""
+        from numba import config
+
+        return self.twin if config.DISABLE_JIT else self._build()
+
+
 class Kernel:
     """A function compiled on its first call. Helpers of the same file may be kernels too."""
 
@@ -47,8 +70,9 @@ class Kernel:
         scope = self.function.__globals__
         for name in self.function.__code__.co_names:
             helper = scope.get(name)
-            if isinstance(helper, Kernel):
+            if isinstance(helper, Kernel | Intrinsic):
                 scope[name] = helper.compiled
+        self.function.__qualname__ = f"{self.function.__name__}.{INTRINSICS}"  # part of the cache's file names
         try:
             compiled = njit(nogil=True, cache=True, error_model="numpy")(self.function)
         except RuntimeError as error:  # numba: "cannot cache function ...: no locator available"
@@ -66,6 +90,30 @@ class Kernel:
 def kernel(function: Callable[..., None]) -> Kernel:
     """Mark a loop to be compiled: serial, without the GIL, cached where a cache can be written."""
     return Kernel(function)
+
+
+def _build_trailing_zeros() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def count_trailing_zeros(_typing: Any, _word: Any) -> Any:
+        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+        return types.uint64(types.uint64), emit
+
+    return count_trailing_zeros
+
+
+def _trailing_zeros(word: Any) -> int:
+    """The place of the lowest set bit of a 64-bit word; 64 for 0."""
+    word = int(word)
+    return (word & -word).bit_length() - 1 if word else 64
+
+
+trailing_zeros = Intrinsic(_trailing_zeros, _build_trailing_zeros)
 
 
 def _forgive_unwritable_cache(compiled: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # From this many documents on, a list given without offsets is more likely a forgotten grouping than one long query.
 LIKELY_UNGROUPED = 10_000
+# Labels below this are looked up in tables.
+MOST_CODES = 64
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,15 @@ class QueryBatch:
         """Queries in the batch."""
         return len(self.offsets) - 1
 
-    @property
+    @functools.cached_property
+    def label_codes(self) -> int:
+        """One more than the largest label when labels are whole numbers small enough to index a table, else 0."""
+        whole = self.labels.dtype.kind in "iu" or bool(np.all(self.labels == np.trunc(self.labels)))
+        if self.unretrieved_labels is not None:
+            whole = whole and bool(np.all(self.unretrieved_labels == np.trunc(self.unretrieved_labels)))
+        return int(self.largest_label) + 1 if whole and self.smallest_label >= 0 and self.largest_label < MOST_CODES else 0
+
+    @functools.cached_property
     def longest(self) -> int:
         """Most documents that any query has, unretrieved ones included."""
         sizes = np.diff(self.offsets)
@@ -145,10 +156,9 @@ class _Place:
 
 def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any) -> QueryBatch:
     """Check labels and scores, drop what does not take part, and put judged documents without a score aside."""
-    label = _checked_labels(rows, place, convention)
+    label, smallest, largest = _checked_labels(rows, place, convention)
     score = None if rows.score is None else _checked_scores(rows, place, convention)
     doc_order = None if doc_ids is None else _doc_order(doc_ids, bounds, place)
-    smallest, largest = (float(np.nanmin(label)), float(np.nanmax(label))) if np.any(label == label) else (0.0, 0.0)
     set_aside: np.ndarray | None = None
     if rows.absent is not None or (judged_only and rows.unjudged is not None):
         judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
@@ -180,11 +190,11 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 # --- labels and scores ----------------------------------------------------------------------------------------------------------
 
 
-def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> np.ndarray:
+def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
     judged = label if rows.unjudged is None else label[~rows.unjudged]
+    smallest, largest = (float(judged.min()), float(judged.max())) if judged.size else (0.0, 0.0)
     if judged.size:
-        smallest, largest = judged.min(), judged.max()
         if not (np.isfinite(smallest) and np.isfinite(largest)):
             row = _first(~np.isfinite(label), rows.unjudged)
             raise InputError(f"labels must be finite: {label[row]} at {place(row)}. For an unjudged document give a null (masked) label.")
@@ -196,7 +206,7 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> np.nd
         label = label.astype(np.float32)
     if rows.unjudged is not None:
         label = np.where(rows.unjudged, np.nan, label.astype(np.float64))
-    return label
+    return label, smallest, largest
 
 
 def _checked_scores(rows: _Rows, place: _Place, convention: Convention) -> np.ndarray:
@@ -415,11 +425,10 @@ def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:
         raise InputError(f"{name} must be the same for every document of a query: it changes at document {row} in query {q}.")
 
 
-def with_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> QueryBatch:
-    """The same labels under other scores."""
+def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:
+    """Other scores for the documents of a batch, checked and frozen."""
     n = int(batch.offsets[-1])
     if score.size != n:
         raise InputError(f"scores must have one entry a document, {n}, not {score.size}.")
-    rows = _Rows(batch.labels, None, score, None, None)
-    score = _checked_scores(rows, _Place(batch.offsets, batch.query_ids), convention)
-    return replace(batch, scores=frozen(score, score.dtype))
+    checked = _checked_scores(_Rows(batch.labels, None, score, None, None), _Place(batch.offsets, batch.query_ids), convention)
+    return frozen(checked, checked.dtype)

@@ -32,8 +32,8 @@ class Convention:
 
     Attributes: `gain` and `discount` of the cumulative-gain metrics; `ties`, the order of equal scores; `no_relevant`, the value
     of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the float type that the tool converts to first (None: as given);
-    `negative_labels`, whether labels below 0 are legal; `binary_only`, metrics that take labels 0 and 1 only; `families`, what single metrics do otherwise (the cutoff of bare names among
-    it); `source`, what it reproduces.
+    `negative_labels`, whether labels below 0 are legal; `no_negative`, metrics that refuse them all the same; `binary_only`, metrics that take
+    labels 0 and 1 only; `families`, what single metrics do otherwise (the cutoff of bare names among it); `source`, what it reproduces.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Convention:
     scores: str | None = None
     labels: str | None = None
     negative_labels: bool = False
+    no_negative: tuple[str, ...] = ()
     binary_only: tuple[str, ...] = ()
     families: Choices = ()
 
@@ -55,17 +56,18 @@ class Convention:
         return own[name] if name in own else getattr(self, name, None)
 
     def override(self, *, ties: str | None = None, no_relevant: str | None = None) -> Convention:
-        """This convention with choices replaced for one call; `no_relevant` replaces what single metrics do as well."""
+        """This convention with choices replaced for one call; they replace what single metrics do as well."""
         changed = self
         if ties is not None:
-            changed = dataclasses.replace(changed, ties=one_of("ties", ties, TIE_RULES))
+            changed = dataclasses.replace(changed, ties=one_of("ties", ties, TIE_RULES), families=_without("ties", changed.families))
         if no_relevant is not None:
-            families = tuple(
-                (family, tuple(pair for pair in choices if pair[0] != "no_relevant")) for family, choices in changed.families
-            )
             rule = one_of("no_relevant", no_relevant, NO_RELEVANT_RULES)
-            changed = dataclasses.replace(changed, no_relevant=rule, families=families)
+            changed = dataclasses.replace(changed, no_relevant=rule, families=_without("no_relevant", changed.families))
         return changed
+
+
+def _without(name: str, families: Choices) -> Choices:
+    return tuple((family, tuple(pair for pair in choices if pair[0] != name)) for family, choices in families)
 
 
 def one_of(what: str, value: object, known: tuple[str, ...]) -> str:
@@ -115,7 +117,7 @@ _ALL = (
         labels="float32",
         negative_labels=True,
         binary_only=("AP", "P"),
-        families=tuple((family, tuple(pair for pair in choices if pair[0] != "no_relevant")) for family, choices in _XGBOOST),
+        families=_without("no_relevant", _XGBOOST),
     ),
     Convention(
         "catboost",
@@ -131,6 +133,9 @@ _ALL = (
             AP={"denominator": "min_k_retrieved"},
             P={"denominator": "retrieved"},
             R={"no_relevant": "one"},
+            # QueryAUC counts a tied pair as one half; everywhere else the lower label stands first.
+            AUC={"ties": "average"},
+            Concordance={"ties": "average"},
         ),
     ),
     Convention(
@@ -140,6 +145,8 @@ _ALL = (
         rel=">0",
         scores="float64",
         labels="float64",
+        negative_labels=True,
+        no_negative=("nDCG",),
     ),
 )
 

@@ -55,7 +55,7 @@ LATE = {"numba", "scipy", "matplotlib", "pandas", "polars", "lightgbm", "xgboost
 
 
 # Names of fastrank.__all__ that are modules and meant to be.
-PUBLIC_MODULES = {"metrics", "clicks", "training", "distributed", "compat"}
+PUBLIC_MODULES = {"metrics", "reference", "clicks", "training", "distributed", "compat"}
 
 
 class Import(NamedTuple):

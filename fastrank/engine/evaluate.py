@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrank._kernel import available_threads, map_blocks
 from fastrank.arrays import as_array
-from fastrank.batch import QueryBatch, make_batch, with_scores
+from fastrank.batch import QueryBatch, check_scores, make_batch
 from fastrank.convention import Convention, as_convention
 from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import BLOCK, Run, run
@@ -171,9 +171,9 @@ class LabelledQueries:
         score, absent = as_array("scores", scores)
         if absent is not None:
             raise InputError("scores must not be null here: LabelledQueries keeps one list of documents. Use evaluate().")
-        batch = with_scores(self._batch, score, self.convention)
+        batch = self._batch
         plan.check(batch)
-        work = Run(plan, batch)
+        work = Run(plan, batch, check_scores(batch, score, self.convention))
         threads = check_threads(threads)
         blocks = self._blocks(plan, batch, threads)
         map_blocks(lambda first, last: [work.block(judged) for judged in blocks[first:last]], np.arange(len(blocks) + 1), documents=1, threads=threads)

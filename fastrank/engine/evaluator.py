@@ -106,7 +106,7 @@ class Evaluator:
     def update_batch(self, batch: QueryBatch) -> None:
         """Add a batch that has passed the boundary."""
         self._plan.check(batch)
-        work = Run(self._plan, batch)
+        work = Run(self._plan, batch, batch.scores)
         run_blocks(work, self._threads)
         moments = moments_by_metric(self.metrics, work.values, batch.weights)
         slices = moments_by_slice(self.metrics, work.values, batch.weights, batch.by) if batch.by else {}

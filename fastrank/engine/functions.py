@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fastrank.batch import make_batch
-from fastrank.convention import conventions
 from fastrank.engine.plan import make_plan
 from fastrank.engine.run import Run, run_blocks
 from fastrank.errors import InputError
@@ -32,8 +31,9 @@ def _each(make: Any, k: Cutoffs) -> tuple[tuple[Metric, ...], bool]:
 def _judge(make: Any, k: Cutoffs, labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any) -> np.ndarray:
     metrics, several = _each(make, k)
     plan = make_plan(metrics, "fastrank")
-    work = Run(plan, make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=conventions["fastrank"]))
-    plan.check(work.batch)
+    batch = make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=plan.convention)
+    plan.check(batch)
+    work = Run(plan, batch, batch.scores)
     run_blocks(work, None)
     if not several:
         return np.ascontiguousarray(work.values[:, 0])

@@ -54,6 +54,11 @@ class Plan:
 
         for metric in self.metrics:
             metric.check_labels(batch.largest_label, distinct)
+            if metric.family in self.convention.no_negative and batch.smallest_label < 0:
+                cure = "Set them to 0, or mask the labels of unjudged documents."
+                raise InputError(
+                    f"{metric.family} under the {self.convention.name} convention takes no labels below 0, not {batch.smallest_label:g}. {cure}"
+                )
             if metric.family in self.convention.binary_only and not np.isin(distinct(), (0.0, 1.0)).all():
                 wrong = distinct()[~np.isin(distinct(), (0.0, 1.0))][0]
                 cure = "Binarise the labels, or use another convention."

@@ -10,17 +10,17 @@ import numpy as np
 
 from fastrank._kernel import map_blocks
 from fastrank.evaluation import Bounds, Evaluation, Note
-from fastrank.gains import gains_of, rises
+from fastrank.gains import Gain, rises
 from fastrank.metrics.base import Metric
 from fastrank.metrics.view import View
-from fastrank.ranking.judged import Judged, JudgedRanks, Placed, n_tied_queries, place, stand
+from fastrank.ranking.judged import Judged, JudgedRanks, stand
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
     from fastrank.engine.plan import Plan, TieGroup
 
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
-BLOCK = 32_768
+BLOCK = 131_072
 
 _FILL = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
 
@@ -28,9 +28,8 @@ _FILL = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
 class Run:
     """The values of one plan over one batch, block by block; blocks are independent and may run at once."""
 
-    def __init__(self, plan: Plan, batch: QueryBatch) -> None:
-        self.plan, self.batch = plan, batch
-        self.n_ranks = batch.longest
+    def __init__(self, plan: Plan, batch: QueryBatch, scores: np.ndarray | None) -> None:
+        self.plan, self.batch, self.scores = plan, batch, scores
         shape = (batch.n_queries, len(plan.metrics))
         self.values = np.empty(shape)
         self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.values, self.values)
@@ -39,22 +38,24 @@ class Run:
     def block(self, judged: Judged) -> None:
         """Compute the queries of one block."""
         counts: Counter[tuple[str, int]] = Counter()
-        placed: dict[str, Placed] = {}
         for group in self.plan.groups:
-            kind = group.rule if group.rule in ("input", "docid") else "shared"
-            if kind not in placed:
-                placed[kind] = place(judged, self.batch, kind)
-            ranks = stand(judged, placed[kind], group.rule)
+            ranks = self._stand(judged, group.rule)
+            counts["ties", 0] = max(counts["ties", 0], ranks.n_tied)
             self._fill(judged, ranks, group, counts)
-        first_placed = next(iter(placed.values()))
-        counts["ties", 0] += n_tied_queries(first_placed)
         self._count_cutoffs(judged, counts)
         if self.plan.bounds:
             self._bound(judged)
         self.counts.append(counts)
 
+    def _stand(self, judged: Judged, rule: str, gain: Gain | None = None) -> JudgedRanks:
+        rows = slice(judged.base, judged.base + judged.n_documents)
+        doc_order = self.batch.doc_order
+        return stand(
+            judged, None if self.scores is None else self.scores[rows], rule, doc_order=None if doc_order is None else doc_order[rows], gain=gain
+        )
+
     def _fill(self, judged: Judged, ranks: JudgedRanks, group: TieGroup, counts: Counter[tuple[str, int]]) -> None:
-        view = View(ranks, group.walks, self.plan.depth, self.n_ranks)
+        view = View(ranks, group.walks, self.plan.depth, self.batch.longest)
         out = self.values[judged.first : judged.last]
         for column in group.columns:
             metric = self.plan.metrics[column]
@@ -63,18 +64,16 @@ class Run:
 
     def _bound(self, judged: Judged) -> None:
         """Least and greatest value over the orders of equal scores: every block at its worst and at its best."""
-        shared = place(judged, self.batch, "shared")
-        stands: dict[tuple[str, object], View] = {}
+        views: dict[tuple[str, object], View] = {}
+        walks = tuple(walk for group in self.plan.groups for walk in group.walks)
         for column, metric in enumerate(self.plan.metrics):
             gain = getattr(metric, "gain", None)
             gain = None if gain is None or rises(gain) else gain
             ends = []
             for rule in ("worst", "best"):
-                if (rule, gain) not in stands:
-                    key = None if gain is None else gains_of(shared.label, gain)
-                    walks = tuple(walk for group in self.plan.groups for walk in group.walks)
-                    stands[rule, gain] = View(stand(judged, shared, rule, key), walks, self.plan.depth, self.n_ranks)
-                ends.append(value_of(metric, stands[rule, gain])[0])
+                if (rule, gain) not in views:
+                    views[rule, gain] = View(self._stand(judged, rule, gain), walks, self.plan.depth, self.batch.longest)
+                ends.append(value_of(metric, views[rule, gain])[0])
             rows = slice(judged.first, judged.last)
             self.low[rows, column], self.high[rows, column] = np.fmin(*ends), np.fmax(*ends)
 
@@ -134,7 +133,7 @@ def run_blocks(work: Run, threads: int | None) -> None:
 def run(plan: Plan, batch: QueryBatch, threads: int | None) -> Evaluation:
     """Evaluate a whole batch."""
     plan.check(batch)
-    work = Run(plan, batch)
+    work = Run(plan, batch, batch.scores)
     run_blocks(work, threads)
     return work.result()
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fastrank._kernel import query_blocks
 from fastrank.errors import InputError
 from fastrank.io.arrow import first_null, is_id, is_number, is_text, joined, normal, numbers, reading, single, value_type
 from fastrank.io.columns import Columns
-from fastrank.io.grouping import Groups, Runs, find_runs, group, has_repeats
+from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
 
 THE_TABLE = "the table"
 
@@ -216,13 +215,21 @@ def _from_memory(table: pa.Table, roles: _Roles, rows_per_batch: int) -> Iterato
     """Slices of a table between queries, its rows brought together first where they have to be."""
     groups = group(_query_runs(table, roles, 0))
     if groups.order is not None:
-        # Row by row access needs one chunk a column, in types that have it.
-        table = pa.table([joined([normal(chunk) for chunk in column.chunks]) for column in table.columns], names=table.column_names)
+        # Access row by row needs one chunk a column, of a type that has it. The ids are known already.
+        others = dict.fromkeys(name for role, name in roles.asked() if role != "query")
+        table = pa.table({name: joined([normal(chunk) for chunk in table.column(name).chunks]) for name in others})
+    yield from _batches(table, roles, groups, 0, rows_per_batch)
+
+
+def _batches(part: pa.Table, roles: _Roles, groups: Groups, first_row: int, rows_per_batch: int) -> Iterator[Columns]:
+    """Cut whole queries into batches; at least one, if without queries."""
     for first, last in list(query_blocks(groups.offsets, rows_per_batch)) or [(0, 0)]:
         start, stop = int(groups.offsets[first]), int(groups.offsets[last])
-        rows = None if groups.order is None else groups.order[start:stop]
-        part = table.slice(start, stop - start) if rows is None else table.take(pa.array(rows))
-        yield _columns(part, roles, _between(groups, first, last), start if rows is None else int(rows[0]), rows)
+        if groups.order is None:
+            yield _columns(part.slice(start, stop - start), roles, _between(groups, first, last), first_row + start, None)
+        else:
+            rows = groups.order[start:stop]
+            yield _columns(part.take(pa.array(rows)), roles, _between(groups, first, last), int(rows[0]), rows)
 
 
 def _between(groups: Groups, first: int, last: int) -> Groups:
@@ -237,7 +244,7 @@ def _stream(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> Iterator[
     with file.file:
         for part, groups, first_row in _whole_queries(file, roles, rows_per_batch):
             ids = joined([*greatest, groups.query_ids])
-            if not each_query_together and len(ids) > 1 and not pc.all(pc.less(ids[:-1], ids[1:])).as_py():
+            if not each_query_together and not ascends(ids):
                 if _is_scattered(file, roles, rows_per_batch):
                     if first_row:
                         raise Scattered(f"{file.where}: a query's rows stand in several places.")
@@ -245,7 +252,8 @@ def _stream(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> Iterator[
                     return
                 each_query_together = True
             greatest = [ids[-1:]]
-            yield _columns(part, roles, groups, first_row, None)
+            # What came in one piece stays one batch, unless a long query made it long.
+            yield from _batches(part, roles, groups, first_row, 2 * rows_per_batch)
 
 
 def _whole_queries(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> Iterator[tuple[pa.Table, Groups, int]]:
@@ -279,7 +287,8 @@ def _in_place(query_ids: pa.Array, offsets: np.ndarray) -> Groups:
 def _is_scattered(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> bool:
     """Whether a query's rows stand in several places, from the id column alone: each run's id must be there once."""
     ids = [find_runs(pa.chunked_array([batch.column(0)])).values for batch in file.batches([roles.query], rows_per_batch)]
-    return has_repeats(find_runs(pa.chunked_array(ids)).values)
+    heads = find_runs(pa.chunked_array(ids)).values
+    return len(heads.unique()) < len(heads)
 
 
 # --- columns --------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from fastrank.convention import NO_RELEVANT_RULES, TIE_RULES, Convention, one_of
 from fastrank.errors import InputError
 from fastrank.gains import Discount, Gain, as_discount, as_gain, tidy
+from fastrank.metrics.working import Ranking, Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -241,6 +242,12 @@ class Metric:
     def nothing_to_find(self, view: View) -> np.ndarray:
         """True for queries whose value is the `no_relevant` rule's."""
         raise AssertionError(f"{type(self).__name__} has no rule for queries with nothing to find")
+
+    def work(self, ranking: Ranking) -> Work:
+        """The value of one query as a sum that a reader can follow. A family that shows none gets its documents listed."""
+        least = self.least_label()
+        rows = [ranking.row(block, relevant=block.n_relevant(least)) for block, _ in ranking.within(self.k)]
+        return Work(rows, column=None)
 
     def check_depth(self) -> None:
         """Complain when this metric cannot be read off rankings that were cut with depth=."""

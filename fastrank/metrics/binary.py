@@ -70,7 +70,7 @@ class P(BinaryMetric):
 
     family: ClassVar[str] = "P"
     title: ClassVar[str] = "Precision"
-    aliases: ClassVar[tuple[str, ...]] = ("Precision",)
+    aliases: ClassVar[tuple[str, ...]] = ("Precision", "pre")
     example: ClassVar[str] = "labels 1,0,1,1,0: P@5 = 3/5 = 0.6"
 
     denominator: str | None = parameter(word("k", "retrieved"), "k")

@@ -105,7 +105,7 @@ class ERR(Metric):
         chance = (np.exp2(np.maximum(ranks.label, 0.0)) - 1.0) / 2.0**self.max_label
         cutoffs, stride = view.limits((self.k,))
         out = np.empty(view.n_queries)
-        if ranks.tied:
+        if ranks.shared:
             room = np.empty(int(ranks.span.max()) + 1)
             _expected_reciprocal_rank_ties(ranks.rank, ranks.span, chance, ranks.starts, cutoffs, stride, room, out)
         else:

@@ -6,6 +6,7 @@ Source: Järvelin and Kekäläinen, TOIS 20(4), 2002; the gain 2^label - 1 and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -22,9 +23,12 @@ from fastrank.gains import (
     as_gain,
     describe_discount,
     describe_gain,
+    discounts,
     gain_of_zero,
+    gains_of,
 )
-from fastrank.metrics.base import ANY_GAIN, Metric, Request, no_relevant_parameter, parameter, up_to
+from fastrank.metrics.base import ANY_GAIN, Metric, Request, no_relevant_parameter, parameter, show_cutoff, up_to
+from fastrank.metrics.working import Block, Quantity, Ranking, Row, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -49,6 +53,31 @@ class _CumulativeGain(Metric):
 
     def _request(self) -> Request:
         return Request(self.k, gain=self.gain, discount=self.discount)
+
+    def _gain(self, label: float | None) -> float:
+        assert self.gain is not None
+        return 0.0 if label is None else float(gains_of(np.array([label]), self.gain)[0])
+
+    def _terms(self, ranking: Ranking, k: int | None) -> list[Row]:
+        """Gain times discount of each place. Equal scores: the mean gain times the sum of the discounts."""
+        assert self.discount is not None
+        rows = []
+        for block, inside in ranking.within(k):
+            gain = math.fsum(self._gain(document.label) for document in block.documents) / block.span
+            places = discounts(self.discount, block.first + inside)[block.first - 1 : block.first - 1 + inside]
+            discount = math.fsum(places.tolist())
+            rows.append(ranking.row(block, gain=gain, discount=discount, term=gain * discount))
+        return rows
+
+    def _ideal_terms(self, ranking: Ranking) -> list[Row]:
+        """The same for all documents, retrieved or not, in descending order of gain."""
+        documents = [document._replace(score=None) for block in ranking.every() for document in block.documents]
+        documents.sort(key=lambda document: self._gain(document.label), reverse=True)
+        ideal = Ranking(tuple(Block(rank, (document,)) for rank, document in enumerate(documents, 1)))
+        return self._terms(ideal, ranking.cutoff(self.k))
+
+    def _at(self, name: str) -> str:
+        return name if self.k is None else f"{name}@{show_cutoff(self.k)}"
 
     def check_labels(self, largest: float, distinct: Callable[[], np.ndarray]) -> None:
         if self.gain == "exp2" and largest > LARGEST_EXP2_LABEL:
@@ -79,6 +108,9 @@ class DCG(_CumulativeGain):
     def values(self, view: View) -> np.ndarray:
         return view.columns(self._request()).dcg
 
+    def work(self, ranking: Ranking) -> Work:
+        return Work(self._terms(ranking, ranking.cutoff(self.k)), total=self._at("DCG"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class IDCG(_CumulativeGain):
@@ -97,6 +129,9 @@ class IDCG(_CumulativeGain):
         assert self.gain is not None
         assert self.discount is not None
         return view.ideal_dcg(self.gain, self.discount, self.k)
+
+    def work(self, ranking: Ranking) -> Work:
+        return Work(self._ideal_terms(ranking), total=self._at("IDCG"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +158,11 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
         ratio = np.divide(view.columns(self._request()).dcg, ideal, out=np.zeros(view.n_queries), where=ideal > 0)
         # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
         return np.minimum(ratio, 1.0)
+
+    def work(self, ranking: Ranking) -> Work:
+        ideal = self._ideal_terms(ranking)
+        divisor = Quantity(self._at("IDCG"), math.fsum(row["term"] for row in ideal))
+        return Work(self._terms(ranking, ranking.cutoff(self.k)), total=self._at("DCG"), divisor=divisor, ideal_rows=ideal)
 
     def nothing_to_find(self, view: View) -> np.ndarray:
         assert self.gain is not None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastrank.gains import Discount, Gain, discounts, gains_of
+from fastrank.gains import Discount, Gain, discounts
 from fastrank.metrics.base import Cutoff, Request
 from fastrank.metrics.walk import ideal_walk, walk, walk_ties
 from fastrank.ranking.judged import WHOLE, JudgedRanks
@@ -106,11 +106,11 @@ class View:
 
     def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> tuple[np.ndarray, ...]:
         ranks = self.ranks
-        gains = np.zeros(len(ranks.label)) if gain is None else gains_of(ranks.label, gain)
+        gains = np.zeros(len(ranks.label)) if gain is None else self.judged.gains(ranks.label, gain)
         table = discounts(discount or "zipf", self._n_ranks)
         cutoffs, stride = limits
         hits, dcg, precisions, rr, success = (np.empty((self.n_queries, cutoffs.shape[1])) for _ in range(5))
-        if ranks.tied:
+        if ranks.shared:
             walk_ties(
                 ranks.rank, ranks.span, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr, success, np.empty(2)
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank.gains import Gain, gains_of
+from fastrank.gains import Gain, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
 
 if TYPE_CHECKING:
@@ -17,24 +18,31 @@ if TYPE_CHECKING:
 WHOLE = 1 << 61
 UNRETRIEVED = 1 << 62
 
-# Counting costs about 0.15 ns a document and counted document, placing about 3 + 1.5 log2(r) ns a document: they meet near r = 90.
-MOST_COUNTED = 96
+# Counting costs about 0.1 ns a document and counted document, placing about 12 ns a document: they meet near here.
+MOST_COUNTED = 128
 
 
 class Judged:
     """What the labels alone say of queries first ... last - 1. Kept between calls when only the scores change.
 
     row and label list the retrieved documents that count, query q's from starts[q] to starts[q + 1]; rows are relative to the block.
-    all_labels and all_starts list the unretrieved ones too: the ideal and the number of relevant documents come from them.
+    all_labels and all_starts list the unretrieved ones too: the ideal and the number of relevant documents come from them. `kept`
+    holds whatever metrics work out from these alone.
     """
 
     def __init__(self, batch: QueryBatch, first: int, last: int, least: float) -> None:
         self.first, self.last = first, last
+        self.n_queries = last - first
         self.base = int(batch.offsets[first])
         self.offsets = batch.offsets[first : last + 1] - self.base
-        self.row, self.label, self.starts = _gather(batch.labels[self.base : self.base + int(self.offsets[-1])], self.offsets, least)
+        self.n_documents = int(self.offsets[-1])
+        self.row, self.label, self.starts = _gather(batch.labels[self.base : self.base + self.n_documents], self.offsets, least)
         self.list_size = np.diff(self.offsets)
-        self.n_unretrieved = np.zeros(last - first, np.int64)
+        self.longest = int(self.list_size.max(initial=0))
+        self.most_counted = int(np.diff(self.starts).max(initial=0))
+        self.codes = batch.label_codes
+        self.kept: dict[object, Any] = {}
+        self.n_unretrieved = np.zeros(self.n_queries, np.int64)
         self.unretrieved_label: np.ndarray | None = None
         self.all_labels, self.all_starts = self.label, self.starts
         if batch.unretrieved_labels is not None and batch.unretrieved_offsets is not None:
@@ -42,32 +50,38 @@ class Judged:
             local = outer - outer[0]
             _, label, starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], local, least)
             if len(label):
+                sort.sort_queries(label, starts, np.empty_like(label))
                 self.unretrieved_label, self.unretrieved_starts = label, starts
                 self.all_labels, self.all_starts = interleave(self.label, self.starts, label, starts)
             self.n_unretrieved = np.diff(local)
-        self.kept: dict[object, np.ndarray] = {}
-        self._ideal: dict[Gain, np.ndarray] = {}
-        self._n_relevant: dict[float, np.ndarray] = {}
-
-    @property
-    def n_queries(self) -> int:
-        """Queries of the block."""
-        return self.last - self.first
 
     def n_relevant(self, threshold: float) -> np.ndarray:
         """Documents of each query, retrieved or not, whose label is at least the threshold."""
-        if threshold not in self._n_relevant:
+        key = ("relevant", threshold)
+        if key not in self.kept:
             met = np.concatenate(([0], np.cumsum(self.all_labels >= threshold)))
-            self._n_relevant[threshold] = met[self.all_starts[1:]] - met[self.all_starts[:-1]]
-        return self._n_relevant[threshold]
+            self.kept[key] = met[self.all_starts[1:]] - met[self.all_starts[:-1]]
+        return self.kept[key]
 
     def ideal_gains(self, gain: Gain) -> np.ndarray:
         """Gains in the best order, per query from all_starts[q] on."""
-        if gain not in self._ideal:
-            values = gains_of(self.all_labels, gain)
-            sort.sort_queries(values, self.all_starts, np.empty_like(values))
-            self._ideal[gain] = values
-        return self._ideal[gain]
+        key = ("ideal", gain)
+        if key not in self.kept:
+            labels, out = self.all_labels, np.empty(len(self.all_labels))
+            if self.codes and rises(gain):
+                codes = np.arange(self.codes, dtype=np.float64)
+                sort.count_labels(labels.astype(np.int64), self.all_starts, gains_of(codes, gain), np.zeros(self.codes, np.int64), out)
+            else:
+                out = self.gains(labels, gain)
+                sort.sort_queries(out, self.all_starts, np.empty_like(out))
+            self.kept[key] = out
+        return self.kept[key]
+
+    def gains(self, labels: np.ndarray, gain: Gain) -> np.ndarray:
+        """Gain of each label; by a table where labels are small whole numbers, since a look-up is cheaper than a power."""
+        if self.codes:
+            return gains_of(np.arange(self.codes, dtype=np.float64), gain)[labels.astype(np.int64)]
+        return gains_of(labels, gain)
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,8 @@ class JudgedRanks:
     """Where the counted documents of a block stand, per query in rank order.
 
     rank is 1-based; span is the number of documents that share the score (1 when a rule has placed them). Unretrieved documents come
-    last, at rank UNRETRIEVED, as one block. row is relative to the block, -1 for an unretrieved document.
+    last, at rank UNRETRIEVED, as one block. row is relative to the block, -1 for an unretrieved document. n_tied counts the queries
+    in which a counted document shares its score; `shared` says whether any still does.
     """
 
     judged: Judged
@@ -84,7 +99,8 @@ class JudgedRanks:
     label: np.ndarray
     row: np.ndarray
     starts: np.ndarray
-    tied: bool
+    n_tied: int = 0
+    shared: bool = False
 
     @property
     def list_size(self) -> np.ndarray:
@@ -92,121 +108,114 @@ class JudgedRanks:
         return self.judged.list_size
 
 
-@dataclass(frozen=True)
-class Placed:
-    """Counted documents with the number of documents above them, in no order yet; equal counts the documents with their score."""
+def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_order: np.ndarray | None = None, gain: Gain | None = None) -> JudgedRanks:
+    """Put the counted documents of a block in rank order under a tie rule; with a gain, best and worst go by it and not by the label.
 
-    above: np.ndarray
-    equal: np.ndarray
-    label: np.ndarray
-    row: np.ndarray
-    starts: np.ndarray
-    in_order: bool
-
-
-def ordered_keys(scores: np.ndarray) -> np.ndarray:
-    """Scores as integers of the same order. Adding 0 makes -0.0 equal 0.0."""
-    if scores.dtype.kind == "f":
-        bits = np.add(scores, scores.dtype.type(0)).view(np.int32 if scores.dtype.itemsize == 4 else np.int64)
-        bits ^= (bits >> (bits.dtype.itemsize * 8 - 1)) & np.iinfo(bits.dtype).max
+    scores and doc_order are those of the block's documents; None: they already stand in rank order.
+    """
+    if scores is None:
+        rank = judged.row - np.repeat(judged.offsets[:-1], np.diff(judged.starts)) + 1
+        ranks = JudgedRanks(judged, rank, np.ones_like(rank), judged.label, judged.row, judged.starts)
     else:
-        bits = scores.view()
-    bits.setflags(write=False)
-    return bits
+        key = judged.label if gain is None else judged.gains(judged.label, gain)
+        ranks = _by_score(judged, scores, rule, doc_order, key)
+        if ranks.n_tied and rule in ("best", "worst"):
+            ranks = _settle(ranks, rule, ranks.label if gain is None else judged.gains(ranks.label, gain))
+    return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
 
 
-def place(judged: Judged, batch: QueryBatch, rule: str) -> Placed:
-    """Count the documents above each counted one. Under "input" and "docid" equal scores are placed; otherwise they share."""
-    if batch.scores is None:
-        before = np.repeat(judged.offsets[:-1], np.diff(judged.starts))
-        placed = Placed(judged.row - before, np.ones_like(judged.row), judged.label, judged.row, judged.starts, in_order=True)
-    else:
-        scores = batch.scores[judged.base : judged.base + int(judged.offsets[-1])]
-        placed = _place_by_score(judged, batch, ordered_keys(scores), rule)
-    if judged.unretrieved_label is None:
-        return placed
-    n_last = np.repeat(judged.n_unretrieved, np.diff(judged.unretrieved_starts))
-    label = judged.unretrieved_label
-    extra = (np.full(len(label), UNRETRIEVED - 1), n_last, label, np.full(len(label), -1))
-    columns = (placed.above, placed.equal, placed.label, placed.row)
-    merged = [interleave(a, judged.starts, b, judged.unretrieved_starts)[0] for a, b in zip(columns, extra, strict=True)]
-    return Placed(*merged, starts=judged.all_starts, in_order=False)
-
-
-def _place_by_score(judged: Judged, batch: QueryBatch, keys: np.ndarray, rule: str) -> Placed:
-    above, equal = np.empty(len(judged.row), np.int64), np.empty(len(judged.row), np.int64)
-    doc_order = None
+def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_order: np.ndarray | None, key: np.ndarray) -> JudgedRanks:
+    n = len(judged.row)
+    width = np.int32 if scores.dtype.itemsize == 4 else np.int64
+    limits = np.iinfo(width)
+    bits = (scores.view(width), width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
+    above, equal, order, rank, span, row = np.empty((6, n), np.int64)
+    label, n_tied = np.empty(n), np.zeros(1, np.int64)
+    padded = np.empty(judged.longest + 16, width)
+    outputs = (order, rank, span, label, row, n_tied)
+    inputs = (judged.row, judged.label, key)
+    fixed = (*bits, judged.offsets, judged.starts, MOST_COUNTED, *inputs, padded, np.empty(8, np.int32), above, equal, *outputs)
     if rule == "docid":
-        assert batch.doc_order is not None
-        doc_order = batch.doc_order[judged.base : judged.base + len(keys)]
-    by_sort = np.diff(judged.starts) > MOST_COUNTED
-    by_count = ~by_sort
-    if by_count.any():
-        arguments = (judged.offsets, judged.starts, judged.row, by_count, above, equal)
-        if rule == "docid":
-            count.count_docid(keys, doc_order, *arguments)
-        elif rule == "input":
-            count.count_input(keys, *arguments)
-        else:
-            count.count_average(keys, *arguments)
-    if by_sort.any():
-        _place_by_sorting(judged, keys, rule, doc_order, by_sort, above, equal)
-    return Placed(above, equal, judged.label, judged.row, judged.starts, in_order=False)
+        count.rank_docid(*fixed, doc_order)
+    elif rule == "input":
+        count.rank_input(*fixed)
+    else:
+        count.rank_shared(*fixed)
+    if judged.most_counted > MOST_COUNTED:
+        _place_by_sorting(judged, bits, doc_order if rule == "docid" else None, above, equal, rule in ("input", "docid"))
+        scratch = np.empty_like(order)
+        count.arrange_many(
+            above, equal, judged.starts, MOST_COUNTED, judged.label, judged.row, key, order, scratch, rank, span, label, row, n_tied
+        )
+    shared = bool(n_tied[0]) and rule not in ("input", "docid")
+    if n_tied[0] and not shared:
+        span = np.ones_like(span)
+    return JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared)
 
 
 def _place_by_sorting(
-    judged: Judged, keys: np.ndarray, rule: str, doc_order: np.ndarray | None, chosen: np.ndarray, above: np.ndarray, equal: np.ndarray
+    judged: Judged, bits: tuple[Any, ...], doc_order: np.ndarray | None, above: np.ndarray, equal: np.ndarray, placing: bool
 ) -> None:
-    n_counted = len(judged.row)
-    visit = np.arange(len(keys))
+    """Count the documents above in the queries that have too many counted ones to compare each with all."""
+    n_counted, n_documents = len(judged.row), judged.n_documents
+    keys = np.empty(n_documents, bits[0].dtype)
+    sort.ordered_keys(*bits, keys)
+    visit = np.arange(n_documents)
     if doc_order is not None:
         visit = np.lexsort((doc_order, np.repeat(np.arange(judged.n_queries), judged.list_size)))
-    slot = np.full(len(keys), -1)
+    slot = np.full(n_documents, -1)
     slot[judged.row] = np.arange(n_counted)
     sorted_keys = np.empty(n_counted, keys.dtype)
-    n_larger, n_equal, earlier = (np.zeros(n_counted, np.int64) for _ in range(3))
-    sort.sort_chosen(keys, judged.starts, judged.row, chosen, sorted_keys, np.empty_like(sorted_keys))
-    sort.place_counted(keys, visit, judged.offsets, judged.starts, chosen, sorted_keys, slot, n_larger, n_equal, earlier)
-    sort.read_places(keys, judged.starts, judged.row, chosen, sorted_keys, n_larger, n_equal, above, equal)
-    if rule in ("input", "docid"):
-        above += earlier  # queries not chosen have earlier = 0
+    n_larger, n_equal, earlier = np.zeros((3, n_counted), np.int64)
+    sort.sort_chosen(keys, judged.starts, MOST_COUNTED, judged.row, sorted_keys, np.empty_like(sorted_keys))
+    sort.place_counted(keys, visit, judged.offsets, judged.starts, MOST_COUNTED, sorted_keys, slot, n_larger, n_equal, earlier)
+    sort.read_places(keys, judged.starts, MOST_COUNTED, judged.row, sorted_keys, n_larger, n_equal, above, equal)
+    if placing:
+        chosen = np.repeat(np.diff(judged.starts) > MOST_COUNTED, np.diff(judged.starts))
+        above[chosen] += earlier[chosen]
 
 
-def stand(judged: Judged, placed: Placed, rule: str, key: np.ndarray | None = None) -> JudgedRanks:
-    """Put the counted documents in rank order under a tie rule. key orders the documents of a block instead of the label."""
-    label, row, starts = placed.label, placed.row, placed.starts
-    rank, span = placed.above + 1, placed.equal
-    key = label if key is None else key
-    if not placed.in_order:
-        order = np.empty(len(rank), np.int64)
-        ties.arrange(placed.above, key, starts, order, np.empty_like(order))
-        rank, span, label, row, key = rank[order], span[order], label[order], row[order], key[order]
-    tied = bool(len(span)) and bool(np.any((span > 1) & (rank < UNRETRIEVED)))
-    if rule in ("input", "docid"):
-        span = np.where(rank < UNRETRIEVED, 1, span)
-    elif rule == "best" and tied:
-        best = np.empty_like(rank)
-        ties.place_best(rank, span, key, starts, UNRETRIEVED, best)
-        rank, span = best, np.where(best < UNRETRIEVED, 1, span)
-    elif rule == "worst" and tied:
-        worst, order = np.empty_like(rank), np.empty_like(rank)
-        ties.place_worst(rank, span, key, starts, UNRETRIEVED, worst, order)
-        rank, label, row = worst, label[order], row[order]
-        span = np.where(worst < UNRETRIEVED, 1, span)
-    return JudgedRanks(judged, rank, span, label, row, starts, tied and rule == "average")
+def _settle(ranks: JudgedRanks, rule: str, key: np.ndarray) -> JudgedRanks:
+    """Give tied documents the places of the best or the worst order."""
+    rank, order = np.empty_like(ranks.rank), np.arange(len(ranks.rank))
+    if rule == "best":
+        ties.place_best(ranks.rank, ranks.span, key, ranks.starts, rank)
+    else:
+        ties.place_worst(ranks.rank, ranks.span, key, ranks.starts, rank, order)
+    return replace(ranks, rank=rank, span=np.ones_like(rank), label=ranks.label[order], row=ranks.row[order], shared=False)
 
 
-def n_tied_queries(placed: Placed) -> int:
-    """Queries in which a counted document shares its score with another."""
-    tied = np.concatenate(([0], np.cumsum((placed.equal > 1) & (placed.above < UNRETRIEVED - 1))))
-    return int(np.count_nonzero(tied[placed.starts[1:]] > tied[placed.starts[:-1]]))
+def _with_unretrieved(ranks: JudgedRanks) -> JudgedRanks:
+    """Append the judged documents that were not retrieved, as one block beyond every cutoff."""
+    judged = ranks.judged
+    assert judged.unretrieved_label is not None
+    starts, n = judged.unretrieved_starts, len(judged.unretrieved_label)
+    extra = (np.full(n, UNRETRIEVED), np.repeat(judged.n_unretrieved, np.diff(starts)), judged.unretrieved_label, np.full(n, -1))
+    columns = (ranks.rank, ranks.span, ranks.label, ranks.row)
+    rank, span, label, row = (interleave(a, judged.starts, b, starts)[0] for a, b in zip(columns, extra, strict=True))
+    return JudgedRanks(judged, rank, span, label, row, judged.all_starts, ranks.n_tied, ranks.shared)
 
 
 def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     row, label, starts = np.empty(len(labels), np.int64), np.empty(len(labels)), np.empty(len(offsets), np.int64)
-    scan.gather_counted(labels, offsets, least, row, label, starts)
+    bound = _bound(least, labels.dtype)
+    if bound is None:
+        starts[:] = 0
+    else:
+        scan.gather_counted(labels, offsets, bound, row, label, starts)
     n = int(starts[-1])
     return row[:n], label[:n], starts
+
+
+def _bound(least: float, kind: np.dtype) -> np.generic | None:
+    """The smallest label of this type that is not below `least`; None when there is none."""
+    if kind.kind == "f":
+        bound = kind.type(least)
+        return bound if bound >= least else np.nextafter(bound, kind.type(np.inf))
+    limits = np.iinfo(kind)
+    if least > limits.max:
+        return None
+    return kind.type(max(math.ceil(least), int(limits.min)))
 
 
 def interleave(a: np.ndarray, a_starts: np.ndarray, b: np.ndarray, b_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -48,10 +48,34 @@ def sort_queries(values: Any, starts: Any, scratch: Any) -> None:
 
 
 @kernel
-def sort_chosen(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any, scratch: Any) -> None:
-    """Gather the keys of the counted documents and sort them within each chosen query, largest first."""
+def count_labels(code: Any, starts: Any, gains: Any, histogram: Any, out: Any) -> None:
+    """out = gains of each query in descending order of label, for labels that are small whole numbers: a histogram, no sort."""
     for q in range(starts.shape[0] - 1):
-        if chosen[q]:
+        for i in range(starts[q], starts[q + 1]):
+            histogram[code[i]] += 1
+        i = starts[q]
+        for c in range(histogram.shape[0] - 1, -1, -1):
+            for _ in range(histogram[c]):
+                out[i] = gains[c]
+                i += 1
+            histogram[c] = 0
+
+
+@kernel
+def ordered_keys(bits: Any, flip: Any, lowest: Any, keys: Any) -> None:
+    """keys = integers in the order of the scores, as `count` loads them."""
+    for d in range(bits.shape[0]):
+        b = bits[d]
+        if flip != 0 and b == lowest:
+            b = b ^ b
+        keys[d] = b ^ ((b >> 63) & flip)
+
+
+@kernel
+def sort_chosen(keys: Any, starts: Any, most: int, row: Any, sorted_keys: Any, scratch: Any) -> None:
+    """Gather the keys of the counted documents and sort them, for queries with more than `most` of them."""
+    for q in range(starts.shape[0] - 1):
+        if starts[q + 1] - starts[q] > most:
             for i in range(starts[q], starts[q + 1]):
                 sorted_keys[i] = keys[row[i]]
             sort_descending(sorted_keys, starts[q], starts[q + 1], scratch)
@@ -59,8 +83,8 @@ def sort_chosen(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any,
 
 @kernel
 def place_counted(
-    keys: Any, visit: Any, offsets: Any, starts: Any, chosen: Any, sorted_keys: Any, slot: Any, n_larger: Any, n_equal: Any, earlier: Any
-) -> None:
+    keys: Any, visit: Any, offsets: Any, starts: Any, most: int, sorted_keys: Any, slot: Any, n_larger: Any, n_equal: Any, earlier: Any
+) -> None:  # fmt: skip
     """Place every document among the sorted keys; counts stand at the first place of each distinct key.
 
     n_larger = documents above that key, n_equal = documents with it, earlier[i] = documents with counted document i's score that
@@ -68,9 +92,9 @@ def place_counted(
     row's place among the counted documents, or -1.
     """
     for q in range(offsets.shape[0] - 1):
-        if not chosen[q]:
-            continue
         low, high = starts[q], starts[q + 1]
+        if high - low <= most:
+            continue
         for v in range(offsets[q], offsets[q + 1]):
             d = visit[v]
             p = _first_not_above(sorted_keys, low, high, keys[d])
@@ -89,10 +113,12 @@ def place_counted(
 
 
 @kernel
-def read_places(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any, n_larger: Any, n_equal: Any, above: Any, equal: Any) -> None:
+def read_places(
+    keys: Any, starts: Any, most: int, row: Any, sorted_keys: Any, n_larger: Any, n_equal: Any, above: Any, equal: Any
+) -> None:  # fmt: skip
     """Give each counted document the counts that stand at its key."""
     for q in range(starts.shape[0] - 1):
-        if chosen[q]:
+        if starts[q + 1] - starts[q] > most:
             for i in range(starts[q], starts[q + 1]):
                 p = _first_not_above(sorted_keys, starts[q], starts[q + 1], keys[row[i]])
                 above[i] = n_larger[p]
@@ -101,11 +127,13 @@ def read_places(keys: Any, starts: Any, row: Any, chosen: Any, sorted_keys: Any,
 
 @kernel
 def _first_not_above(sorted_keys: Any, low: int, high: int, x: Any) -> Any:
-    """The first place in a descending run whose key is not larger than x; `high` if all are."""
-    while low < high:
-        middle = (low + high) // 2
-        if sorted_keys[middle] > x:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """The first place in a descending run that is not empty whose key is not larger than x; `high` if all are.
+
+    The halves are chosen by a conditional move, not by a branch that the processor would guess wrong every other time.
+    """
+    n = high - low
+    while n > 1:
+        half = n // 2
+        low = low + half if sorted_keys[low + half - 1] > x else low
+        n -= half
+    return low + (sorted_keys[low] > x)

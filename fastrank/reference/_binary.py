@@ -360,16 +360,16 @@ def _precision_per_hit(ranking: Ranking, held: HeldBlocks, relevant: IntArray, d
     bounds = running_count(n_cases)
     case = places(n_cases)
     h = np.repeat(fewest, n_cases) + case
-    wide = [np.repeat(x, n_cases) for x in (n, r, m)]
-    chance = _hypergeometric(*wide, h, case, bounds)
+    places_within = np.repeat(m, n_cases)
+    chance = _hypergeometric(np.repeat(n, n_cases), np.repeat(r, n_cases), places_within, h, case, bounds)
     # Sums over the m places of 1 / rank and (place - 1) / rank.
     i = places(m)
     inverse_rank = 1.0 / (np.repeat(above, m) + i + 1)
     in_block = running_count(m)
     flat, rising = reduce_by(np.add, inverse_rank, in_block), reduce_by(np.add, i * inverse_rank, in_block)
     flat = np.repeat((n_before + 1) * flat, n_cases)
-    rising = np.repeat(rising, n_cases) * (h - 1) / np.maximum(wide[2] - 1, 1)
-    total = np.repeat(_sum_of_precisions(held, above), n_cases) + ratio(h, wide[2]) * (flat + rising)
+    rising = np.repeat(rising, n_cases) * (h - 1) / np.maximum(places_within - 1, 1)
+    total = np.repeat(_sum_of_precisions(held, above), n_cases) + ratio(h, places_within) * (flat + rising)
     return reduce_by(np.add, chance * ratio(total, np.repeat(n_before, n_cases) + h), bounds)
 
 

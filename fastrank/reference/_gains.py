@@ -67,5 +67,5 @@ def discounts_of(n_ranks: int, discount: Discount) -> FloatArray:
         return parameter ** (rank - 1.0)
     if name == "jarvelin" and parameter > 1:
         # Ranks below the base are undiscounted; log_b(b) = 1 joins the two pieces.
-        return np.log(parameter) / np.log(np.maximum(rank, parameter))
+        return np.asarray(np.log(parameter) / np.log(np.maximum(rank, parameter)))
     raise InputError(f"discount must be log2, ln, zipf, power:B, geometric:P (0 to 1), jarvelin:B (above 1) or a table: got {discount!r}.")

@@ -17,6 +17,7 @@ from fastrank.reference._layout import (
     held_blocks,
     places,
     rank,
+    ratio,
     reduce_by,
     running_count,
     scan,
@@ -101,9 +102,8 @@ def ndcg(
     ideal = _discounted_sum(sort_descending(gains, ranking.offsets), ranking, k, discount)
     actual = _discounted_sum(_expected_gains(ranking, gains), ranking, k, discount)
     found = ideal > 0
-    # Gains one rounding apart can carry the quotient past 1 by a bit.
-    quotient = np.minimum(np.divide(actual, ideal, out=np.zeros(len(ideal)), where=found), 1.0)
-    return settle(quotient, ~found, no_relevant)
+    # Gains one rounding apart can carry the quotient past 1 by a bit, and an unretrieved loss by more.
+    return settle(np.minimum(ratio(actual, ideal), 1.0), ~found, no_relevant)
 
 
 def err(

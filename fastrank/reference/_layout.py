@@ -108,7 +108,7 @@ def _offsets(labels: NDArray[Any], offsets: ArrayLike | None) -> IntArray:
     """The caller's offsets; without them one query, or one query a row."""
     if offsets is None:
         n_queries, width = np.atleast_2d(labels).shape
-        return np.arange(n_queries + 1, dtype=np.int64) * width
+        return np.asarray(np.arange(n_queries + 1) * width, dtype=np.int64)
     bounds = np.asarray(offsets, dtype=np.int64)
     if bounds.ndim != 1 or len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != labels.size or (np.diff(bounds) < 0).any():
         ends = f"{bounds[0]} ... {bounds[-1]}" if bounds.ndim == 1 and len(bounds) else f"shape {bounds.shape}"
@@ -216,7 +216,9 @@ def scan(ufunc: np.ufunc, values: FloatArray, place: IntArray) -> FloatArray:
 
 def ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> FloatArray:
     """Quotient, 0 where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator != 0)
+    quotient = np.zeros(len(numerator))
+    np.divide(numerator, denominator, out=quotient, where=denominator != 0)
+    return quotient
 
 
 # --- marked documents ----------------------------------------------------------------------------------------------------------
