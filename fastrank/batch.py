@@ -23,12 +23,38 @@ MOST_CODES = 64
 
 
 @dataclass(frozen=True)
+class DocIds:
+    """Document ids as bytes: row d's is text[start[d]:stop[d]]. They are compared where scores are equal and nowhere else."""
+
+    text: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+    def rows(self, rows: slice) -> DocIds:
+        """The ids of some rows."""
+        return DocIds(self.text, self.start[rows], self.stop[rows])
+
+    @classmethod
+    def of(cls, ids: pa.Array) -> DocIds:
+        """Ids from an Arrow array without nulls: text and bytes as they are, anything else by its text, as in run files."""
+        import pyarrow as pa
+
+        if not (pa.types.is_binary(ids.type) or pa.types.is_large_binary(ids.type)):
+            ids = ids.cast(pa.large_string())
+        ids = ids.cast(pa.large_binary())
+        _, offsets, text = ids.buffers()
+        bounds = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1] if len(ids) else np.zeros(1, np.int64)
+        data = np.frombuffer(text, np.uint8) if text is not None else np.zeros(0, np.uint8)
+        return cls(frozen(data, np.uint8), frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64))
+
+
+@dataclass(frozen=True)
 class QueryBatch:
     """Whole queries. Query q's retrieved documents are rows offsets[q] ... offsets[q + 1] of labels and scores.
 
     labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
-    stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_order: place of each
-    document among equal scores under ties="docid", smaller first. query_ids, weights and by: one value per query.
+    stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
+    equal scores under ties="docid". query_ids, weights and by: one value per query.
     """
 
     labels: np.ndarray
@@ -36,7 +62,7 @@ class QueryBatch:
     offsets: np.ndarray
     unretrieved_labels: np.ndarray | None = None
     unretrieved_offsets: np.ndarray | None = None
-    doc_order: np.ndarray | None = None
+    doc_ids: DocIds | None = None
     query_ids: pa.Array | None = None
     weights: np.ndarray | None = None
     by: Mapping[str, pa.Array] | None = None
@@ -156,17 +182,18 @@ class _Place:
 
 def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any) -> QueryBatch:
     """Check labels and scores, drop what does not take part, and put judged documents without a score aside."""
+    import pyarrow as pa
+
     label, smallest, largest = _checked_labels(rows, place, convention)
     score = None if rows.score is None else _checked_scores(rows, place, convention)
-    doc_order = None if doc_ids is None else _doc_order(doc_ids, bounds, place)
+    ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
     set_aside: np.ndarray | None = None
+    kept: np.ndarray | None = None
     if rows.absent is not None or (judged_only and rows.unjudged is not None):
         judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
         retrieved = np.ones(len(label), bool) if rows.absent is None else ~rows.absent
         set_aside = judged & ~retrieved
         kept = retrieved & judged if judged_only else retrieved
-    else:
-        kept = None
 
     def take(array: Any) -> Any:
         return array if array is None or kept is None else array[kept]
@@ -177,7 +204,7 @@ def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convent
         frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), np.int64),
         unretrieved_labels=None if set_aside is None else frozen(label[set_aside], label.dtype),
         unretrieved_offsets=None if set_aside is None else frozen(_bounds_of_kept(set_aside, bounds), np.int64),
-        doc_order=take(doc_order),
+        doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(pa.array(np.flatnonzero(kept)))),
         smallest_label=smallest,
         largest_label=largest,
     )
@@ -332,33 +359,25 @@ def _one_id_a_row(query_ids: Any, n_rows: int) -> pa.Array:
     return ids
 
 
-def _doc_order(doc_ids: Any, bounds: np.ndarray, place: _Place) -> np.ndarray:
-    """Places of documents by descending id, compared as bytes; integers by their decimal text, as in run files."""
+def _checked_ids(doc_ids: Any, bounds: np.ndarray, place: _Place) -> pa.Array:
+    """Document ids in the order of the rows here, none twice in one query."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     ids = id_array("doc_ids", doc_ids)
     n = int(bounds[-1])
     if len(ids) != n:
         raise InputError(f"doc_ids must have one entry a document, {n}, not {len(ids)}.")
-    encoded = ids.dictionary_encode()
-    text = encoded.dictionary
-    if not (pa.types.is_binary(text.type) or pa.types.is_large_binary(text.type)):
-        text = text.cast(pa.large_string()).cast(pa.large_binary())
-    by_text = pc.sort_indices(text).to_numpy()
-    descending = np.empty(len(text), np.int64)
-    descending[by_text[::-1]] = np.arange(len(text))
-    codes = descending[encoded.indices.to_numpy()]
     if place.order is not None:
-        codes = codes[place.order]
+        ids = ids.take(pa.array(place.order))
+    encoded = ids.dictionary_encode()
     query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    order = np.lexsort((codes, query))
-    same = np.flatnonzero((codes[order][1:] == codes[order][:-1]) & (query[order][1:] == query[order][:-1]))
+    pair = query * np.int64(len(encoded.dictionary)) + encoded.indices.to_numpy()
+    order = np.argsort(pair, kind="stable")
+    same = np.flatnonzero(pair[order][1:] == pair[order][:-1])
     if same.size:
-        one, two = sorted((int(order[same[0]]), int(order[same[0] + 1])))
-        name = ids[one if place.order is None else int(place.order[one])].as_py()
-        raise InputError(f"document {name!r} stands twice in one query: {place(one)} and {place(two)}. Keep one of them.")
-    return codes
+        one, two = int(order[same[0]]), int(order[same[0] + 1])
+        raise InputError(f"document {ids[one].as_py()!r} stands twice in one query: {place(one)} and {place(two)}. Keep one of them.")
+    return ids
 
 
 # --- one value per query --------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def values_of(result: fr.Evaluation, way: Ours) -> np.ndarray:
 
 def has_ties(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Per query: whether two documents have one score."""
-    pairs = zip(offsets[:-1], offsets[1:], strict=True)
+    pairs = itertools.pairwise(offsets)
     return np.array([len(np.unique(scores[start:stop])) < stop - start for start, stop in pairs], bool)
 
 

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrank.errors import InputError
-from fastrank.io import letor
 from fastrank.io.columns import Columns
 from fastrank.io.letor import is_letor, read_letor
 
@@ -129,18 +128,14 @@ LINES = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    lines=st.lists(LINES, max_size=25), block=st.sampled_from([1, 3, 16, 1 << 20]), last=st.sampled_from(["", "\n"]), packed=st.booleans()
-)
-def test_blocks_of_any_size_give_the_rows_of_the_plainest_reader(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], block: int, last: str, packed: bool
+@given(lines=st.lists(LINES, max_size=25), last=st.sampled_from(["", "\n"]), packed=st.booleans())
+def test_any_text_gives_the_rows_of_the_plainest_reader(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], last: str, packed: bool
 ) -> None:
     text = ("\n".join(lines) + last).encode()
     path = tmp_path_factory.getbasetemp() / "any.letor"
     path.write_bytes(gzip.compress(text, 0) if packed else text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(letor, "BLOCK", block)
-        rows = read_letor(path)
+    rows = read_letor(path)
     labels, ids = line_by_line(text)
     assert [labels[rows.source_row(row)] for row in range(len(labels))] == rows.labels.tolist()
     of_row = np.repeat(np.arange(len(rows.query_ids)), np.diff(rows.offsets))
@@ -205,8 +200,7 @@ def test_scores_are_one_number_a_line(write: Any, text: bytes) -> None:
     assert rows.scores["score"].dtype == np.float64
 
 
-def test_scores_survive_the_round_trip_to_text(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letor, "BLOCK", 1000)
+def test_scores_survive_the_round_trip_to_text(write: Any) -> None:
     bits = np.random.default_rng(3).integers(0, 2**64, 2000, np.uint64).view(np.float64)
     values = bits[np.isfinite(bits)].tolist()
     text, scores = write(b"1 qid:1\n" * len(values)), write("\n".join(map(repr, values)).encode(), "scores.txt")
@@ -227,8 +221,7 @@ def test_a_score_that_is_no_number_is_named_by_its_line(write: Any, line: bytes)
         read_letor(text, scores)
 
 
-def test_a_wrong_score_far_down_is_named_by_its_line(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letor, "BLOCK", 64)
+def test_a_wrong_line_far_down_is_named_by_its_number(write: Any) -> None:
     text, scores = write(b"1 qid:1\n" * 501), write(b"0.25\n" * 500 + b"x\n", "scores.txt")
     with pytest.raises(InputError, match=r"scores\.txt, line 501: "):
         read_letor(text, scores)

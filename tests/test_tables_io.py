@@ -288,7 +288,10 @@ def test_ids_of_every_type_are_compared_and_sorted_by_value(kind: str) -> None:
 def test_ids_of_every_type_that_parquet_holds_are_read(kind: str, tmp_path: Path) -> None:
     ids, _ = ID_ARRAYS[kind]
     values = arrow.decoded(ids).to_pylist()
-    pq.write_table(small(pa.chunked_array([ids, ids])), tmp_path / "t.parquet", row_group_size=4)
+    try:
+        pq.write_table(small(pa.chunked_array([ids, ids])), tmp_path / "t.parquet", row_group_size=4)
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(str(error))
     assert by_query(read_whatever_comes(tmp_path / "t.parquet", rows_per_batch=4)) == definition(values * 2)[0]
 
 

@@ -49,10 +49,9 @@ class Run:
 
     def _stand(self, judged: Judged, rule: str, gain: Gain | None = None) -> JudgedRanks:
         rows = slice(judged.base, judged.base + judged.n_documents)
-        doc_order = self.batch.doc_order
-        return stand(
-            judged, None if self.scores is None else self.scores[rows], rule, doc_order=None if doc_order is None else doc_order[rows], gain=gain
-        )
+        doc_ids = self.batch.doc_ids
+        scores = None if self.scores is None else self.scores[rows]
+        return stand(judged, scores, rule, doc_ids=None if doc_ids is None else doc_ids.rows(rows), gain=gain)
 
     def _fill(self, judged: Judged, ranks: JudgedRanks, group: TieGroup, counts: Counter[tuple[str, int]]) -> None:
         view = View(ranks, group.walks, self.plan.depth, self.batch.longest)

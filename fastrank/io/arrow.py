@@ -130,7 +130,7 @@ def numbers(column: pa.ChunkedArray, *, ordinal: bool = False) -> np.ndarray:
     if pa.types.is_null(array.type):
         return np.ma.MaskedArray(np.zeros(len(array)), mask=True)
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    if null is not None:
+    if null is not None and not pa.types.is_floating(array.type):
         array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
     values: np.ndarray = _decimals(array, ordinal=ordinal) if pa.types.is_decimal(array.type) else array.to_numpy(zero_copy_only=False)
     return values if null is None else np.ma.MaskedArray(values, mask=null)
@@ -149,7 +149,8 @@ def _decimals(array: pa.Array, *, ordinal: bool) -> np.ndarray:
         value[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(value))
     else:
         value = np.array([float(number) for number in encoded.dictionary.to_pylist()], np.float64)
-    return value[encoded.indices.to_numpy()]
+    each: np.ndarray = value[encoded.indices.to_numpy()]
+    return each
 
 
 def _unscaled(array: pa.Array) -> np.ndarray | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fastrank.convention import NO_RELEVANT_RULES, TIE_RULES, Convention, one_of
 from fastrank.errors import InputError
-from fastrank.gains import Discount, Gain, as_discount, as_gain, tidy
+from fastrank.gains import Discount, Gain, tidy
 from fastrank.metrics.working import Ranking, Work
 
 if TYPE_CHECKING:

@@ -6,13 +6,15 @@ relevant documents of the query, unretrieved ones included. All of them read the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fastrank.gains import Indicator
+from fastrank.gains import Indicator, tidy
 from fastrank.metrics.base import (
+    Cutoff,
     Metric,
     Request,
     between,
@@ -25,6 +27,7 @@ from fastrank.metrics.base import (
     word,
 )
 from fastrank.metrics.view import share_of
+from fastrank.metrics.working import Quantity, Ranking, Row, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import Columns, View
@@ -59,6 +62,30 @@ class BinaryMetric(Metric):
         """k, or the number of retrieved documents when there is no cutoff: what precision divides by."""
         return view.n_retrieved if self.k is None else view.cutoff(self.k)
 
+    def hit_rows(self, ranking: Ranking, k: Cutoff) -> list[Row]:
+        """Each place of the top k with its relevant documents (expected ones where it is shared), and how many there are so far."""
+        rows, met = [], 0.0
+        for block, inside in ranking.within(k):
+            hits = block.n_relevant(self.least) * inside / block.span
+            met += hits
+            rows.append(ranking.row(block, relevant=tidy(hits), hits=tidy(met)))
+        return rows
+
+    def work(self, ranking: Ranking) -> Work:
+        return Work(self.hit_rows(ranking, self.k), total="hits", column="relevant")
+
+    def depth_in(self, ranking: Ranking) -> Quantity:
+        """`depth_of_judgement` of one query."""
+        k = ranking.cutoff(self.k)
+        if k is None:
+            return Quantity("retrieved", ranking.n_retrieved, "documents retrieved")
+        return Quantity("k", k)
+
+    def relevant_in(self, ranking: Ranking) -> Quantity:
+        """P, the relevant documents of one query."""
+        n_relevant = ranking.n_relevant(self.least)
+        return Quantity("P", n_relevant, f"the documents with {show_rel(self.rel)}, retrieved or not")
+
     @property
     def _hits(self) -> str:
         return f"(documents with {show_rel(self.rel)} at ranks r{up_to(self.k)})" if self.k else f"(retrieved documents with {show_rel(self.rel)})"
@@ -83,6 +110,13 @@ class P(BinaryMetric):
     def values(self, view: View) -> np.ndarray:
         below = self.depth_of_judgement(view)
         return share_of(self.columns(view).hits, below if self.denominator == "k" else np.minimum(below, view.n_retrieved))
+
+    def work(self, ranking: Ranking) -> Work:
+        below = self.depth_in(ranking)
+        if self.k is not None and self.denominator == "retrieved":
+            n_retrieved = ranking.n_retrieved
+            below = Quantity("min(k, retrieved)", min(below.value, n_retrieved), f"for {n_retrieved} documents retrieved")
+        return replace(super().work(ranking), divisor=below)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +145,9 @@ class R(_RecallLike):
     def values(self, view: View) -> np.ndarray:
         return share_of(self.columns(view).hits, view.n_relevant(self.least))
 
+    def work(self, ranking: Ranking) -> Work:
+        return replace(super().work(ranking), divisor=self.relevant_in(ranking))
+
 
 @dataclass(frozen=True, kw_only=True)
 class F(_RecallLike):
@@ -133,6 +170,30 @@ class F(_RecallLike):
         below = square * view.n_relevant(self.least) + self.depth_of_judgement(view)
         return share_of((1 + square) * self.columns(view).hits, below)
 
+    def work(self, ranking: Ranking) -> Work:
+        assert self.beta is not None
+        square, n_relevant, depth = tidy(float(self.beta) ** 2), self.relevant_in(ranking), self.depth_in(ranking)
+        below = square * n_relevant.value + depth.value
+        meaning = f"of b = {self.beta}, P = {n_relevant.value}, {depth.symbol} = {depth.value}: P {n_relevant.meaning}"
+        return replace(
+            super().work(ranking), factor=Quantity("(1 + b^2)", 1 + square), divisor=Quantity(f"(b^2 * P + {depth.symbol})", below, meaning)
+        )
+
+
+def first_relevant_rows(metric: BinaryMetric, ranking: Ranking) -> list[Row]:
+    """The ranking down to the first relevant document: the chance that it stands in a row, and the expected 1 / rank of it."""
+    rows = []
+    for block, inside in ranking.within(metric.k):
+        n, r = block.span, block.n_relevant(metric.least)
+        unmet, expected = 1.0, 0.0
+        for place in range(min(inside, n - r + 1) if r else 0):
+            expected += unmet * (r / (n - place)) / (block.first + place)
+            unmet *= (n - r - place) / (n - place)
+        rows.append(ranking.row(block, relevant=r, first=tidy(1.0 - unmet), term=expected))
+        if r:
+            break
+    return rows
+
 
 @dataclass(frozen=True, kw_only=True)
 class Success(_RecallLike):
@@ -149,6 +210,10 @@ class Success(_RecallLike):
 
     def values(self, view: View) -> np.ndarray:
         return self.columns(view).success
+
+    def work(self, ranking: Ranking) -> Work:
+        rows = first_relevant_rows(self, ranking)
+        return Work(rows, total=self.short_name, column="first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +232,11 @@ class RR(_RecallLike):
 
     def values(self, view: View) -> np.ndarray:
         return self.columns(view).reciprocal_rank
+
+    def work(self, ranking: Ranking) -> Work:
+        rows = first_relevant_rows(self, ranking)
+        spelled = {place: f"1/{row['rank']}" for place, row in enumerate(rows) if row["first"] == 1 and isinstance(row["rank"], int)}
+        return Work(rows, total=self.short_name, spelled=spelled)
 
 
 _DENOMINATORS = {
@@ -210,6 +280,34 @@ class AP(_RecallLike):
             below = np.minimum(below, view.n_retrieved)
         return share_of(columns.precisions, below)
 
+    def work(self, ranking: Ranking) -> Work:
+        rows, spelled, met = self.hit_rows(ranking, self.k), {}, 0
+        for place, (block, inside) in enumerate(ranking.within(self.k)):
+            n, r = block.span, block.n_relevant(self.least)
+            rows[place]["precision"] = None
+            if r:
+                more = (r - 1) / (n - 1) if n > 1 else 0.0
+                precisions = [(met + 1 + i * more) / (block.first + i) for i in range(inside)]
+                rows[place]["precision"] = r / n * math.fsum(precisions)
+            if n == r == 1:
+                spelled[place] = f"{met + 1}/{block.first}"
+            met += r
+        return Work(rows, column="precision", divisor=self._divisor_in(ranking), spelled=spelled)
+
+    def _divisor_in(self, ranking: Ranking) -> Quantity:
+        k, n_relevant = ranking.cutoff(self.k), self.relevant_in(ranking)
+        if self.denominator == "hits":
+            hits = self.hit_rows(ranking, self.k)[-1]["hits"] if ranking.n_retrieved else 0
+            return Quantity("hits", hits, "the relevant documents ranked")
+        limits = {"P": n_relevant.value}
+        if self.denominator != "relevant" and k is not None:
+            limits["k"] = k
+        if self.denominator == "min_k_retrieved":
+            limits["retrieved"] = ranking.n_retrieved
+        if len(limits) == 1:
+            return n_relevant
+        return Quantity(f"min({', '.join(limits)})", min(limits.values()), f"of {', '.join(map(str, limits.values()))}: P {n_relevant.meaning}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rprec(_RecallLike):
@@ -231,6 +329,11 @@ class Rprec(_RecallLike):
     def values(self, view: View) -> np.ndarray:
         n_relevant = view.n_relevant(self.least)
         return share_of(view.at(n_relevant, self.least).hits, n_relevant)
+
+    def work(self, ranking: Ranking) -> Work:
+        n_relevant = self.relevant_in(ranking)
+        rows = self.hit_rows(ranking, int(n_relevant.value) or None)
+        return Work(rows, total="hits", column="relevant", divisor=n_relevant, remarks=("Only the first P ranks count.",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,3 +360,12 @@ class RBP(BinaryMetric):
     def values(self, view: View) -> np.ndarray:
         assert self.p is not None
         return (1.0 - self.p) * view.columns(self._weighted()).dcg
+
+    def work(self, ranking: Ranking) -> Work:
+        assert self.p is not None
+        rows = []
+        for block, inside in ranking.within(self.k):
+            share = block.n_relevant(self.least) / block.span
+            weight = math.fsum(self.p ** (block.first - 1 + i) for i in range(inside))
+            rows.append(ranking.row(block, relevant=tidy(share), weight=weight, term=share * weight))
+        return Work(rows, total="sum", factor=Quantity("(1 - p)", 1.0 - self.p, f"p = {self.p}"))

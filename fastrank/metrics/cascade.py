@@ -6,6 +6,7 @@ Source: Chapelle, Metzler, Zhang and Grinspan, CIKM 2009.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,7 @@ import numpy as np
 from fastrank._kernel import kernel
 from fastrank.errors import InputError
 from fastrank.metrics.base import ANY_GAIN, Metric, between, no_relevant_parameter, parameter, up_to
+from fastrank.metrics.working import Ranking, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -111,6 +113,22 @@ class ERR(Metric):
         else:
             _expected_reciprocal_rank(ranks.rank, chance, ranks.starts, cutoffs, stride, out)
         return out
+
+    def work(self, ranking: Ranking) -> Work:
+        assert self.max_label is not None
+        rows, reaches = [], 1.0
+        for block, inside in ranking.within(self.k):
+            stops = [(2.0 ** max(document.label or 0.0, 0.0) - 1.0) / 2.0**self.max_label for document in block.documents]
+            # unmet[m]: the chance of passing m documents of the block, averaged over which ones come first.
+            unmet = [1.0, *[0.0] * block.span]
+            for added, stop in enumerate(stops, 1):
+                for m in range(added, 0, -1):
+                    unmet[m] = ((added - m) * unmet[m] + m * (1.0 - stop) * unmet[m - 1]) / added
+            term = math.fsum(reaches * (unmet[m] - unmet[m + 1]) / (block.first + m) for m in range(inside))
+            rows.append(ranking.row(block, reaches=reaches, stops=1.0 - unmet[-1], term=term))
+            reaches *= unmet[-1]
+        remark = f"A user who reaches a document stops there with the chance (2^label - 1) / 2^{self.max_label}."
+        return Work(rows, total=self.short_name, remarks=(remark,))
 
     def nothing_to_find(self, view: View) -> np.ndarray:
         return view.n_relevant(ANY_GAIN) == 0

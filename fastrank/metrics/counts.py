@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from fastrank.gains import tidy
 from fastrank.metrics.base import Metric, Request, show_rel, up_to
 from fastrank.metrics.binary import BinaryMetric
 from fastrank.metrics.view import share_of
+from fastrank.metrics.working import Quantity, Ranking, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -31,6 +33,9 @@ class NumRelRet(BinaryMetric):
 
     def values(self, view: View) -> np.ndarray:
         return self.columns(view).hits
+
+    def work(self, ranking: Ranking) -> Work:
+        return replace(super().work(ranking), total=self.short_name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,10 @@ class NumRel(BinaryMetric):
 
     def values(self, view: View) -> np.ndarray:
         return view.n_relevant(self.least).astype(np.float64)
+
+    def work(self, ranking: Ranking) -> Work:
+        rows = [ranking.row(block, relevant=block.n_relevant(self.least)) for block in ranking.every()]
+        return Work(rows, total=self.short_name, column="relevant")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +88,17 @@ class Judged(Metric):
     def values(self, view: View) -> np.ndarray:
         return share_of(view.columns(self.requests()[0]).hits, np.minimum(view.cutoff(self.k), view.n_retrieved))
 
+    def work(self, ranking: Ranking) -> Work:
+        rows = []
+        for block, inside in ranking.within(self.k):
+            rows.append(ranking.row(block, judged=tidy(block.n_relevant(-np.inf) * inside / block.span)))
+        n_retrieved, k = ranking.n_retrieved, ranking.cutoff(self.k)
+        if k is None:
+            below = Quantity("retrieved", n_retrieved, "documents retrieved")
+        else:
+            below = Quantity("min(k, retrieved)", min(k, n_retrieved), f"for {n_retrieved} documents retrieved")
+        return Work(rows, total="judged", column="judged", divisor=below)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NumRet(Metric):
@@ -102,3 +122,7 @@ class NumRet(Metric):
 
     def values(self, view: View) -> np.ndarray:
         return view.n_retrieved.astype(np.float64)
+
+    def work(self, ranking: Ranking) -> Work:
+        rows = [ranking.row(block, retrieved=inside) for block, inside in ranking.within(None)]
+        return Work(rows, total=self.short_name, column="retrieved")

@@ -26,6 +26,7 @@ from fastrank.gains import (
     discounts,
     gain_of_zero,
     gains_of,
+    tidy,
 )
 from fastrank.metrics.base import ANY_GAIN, Metric, Request, no_relevant_parameter, parameter, show_cutoff, up_to
 from fastrank.metrics.working import Block, Quantity, Ranking, Row, Work
@@ -66,7 +67,7 @@ class _CumulativeGain(Metric):
             gain = math.fsum(self._gain(document.label) for document in block.documents) / block.span
             places = discounts(self.discount, block.first + inside)[block.first - 1 : block.first - 1 + inside]
             discount = math.fsum(places.tolist())
-            rows.append(ranking.row(block, gain=gain, discount=discount, term=gain * discount))
+            rows.append(ranking.row(block, gain=tidy(gain), discount=discount, term=gain * discount))
         return rows
 
     def _ideal_terms(self, ranking: Ranking) -> list[Row]:
@@ -131,7 +132,7 @@ class IDCG(_CumulativeGain):
         return view.ideal_dcg(self.gain, self.discount, self.k)
 
     def work(self, ranking: Ranking) -> Work:
-        return Work(self._ideal_terms(ranking), total=self._at("IDCG"))
+        return Work(self._ideal_terms(ranking), total=self._at("IDCG"), title="ideal order")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ that were not retrieved share one last place. With n documents none of these rea
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,8 +15,10 @@ import numpy as np
 
 from fastrank._kernel import kernel
 from fastrank.errors import InputError
+from fastrank.gains import tidy
 from fastrank.metrics.base import ANY_GAIN, Metric, Request, between, no_relevant_parameter, parameter, show_rel
 from fastrank.metrics.binary import BinaryMetric
+from fastrank.metrics.working import Block, Quantity, Ranking, Work
 from fastrank.ranking.judged import UNRETRIEVED
 
 if TYPE_CHECKING:
@@ -158,6 +162,11 @@ class _RelevantPairs(BinaryMetric):
         n_relevant = view.n_relevant(self.least)
         return n_relevant, view.ranks.list_size + view.judged.n_unretrieved - n_relevant
 
+    def classes_in(self, ranking: Ranking) -> tuple[int, int]:
+        """`classes` of one query."""
+        n_relevant = ranking.n_relevant(self.least)
+        return n_relevant, sum(block.span for block in ranking.every()) - n_relevant
+
     def nothing_to_find(self, view: View) -> np.ndarray:
         n_relevant, n_other = self.classes(view)
         return np.asarray((n_relevant == 0) | (n_other == 0))
@@ -181,6 +190,18 @@ class AUC(_RelevantPairs):
         _relevant_pairs_lost(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, lost)
         n_relevant, n_other = self.classes(view)
         return np.asarray(1.0 - np.divide(lost, n_relevant * n_other, out=np.ones(view.n_queries), where=n_relevant * n_other > 0))
+
+    def work(self, ranking: Ranking) -> Work:
+        n_relevant, n_other = self.classes_in(ranking)
+        rows, below = [], n_other
+        for block in ranking.every():
+            r = block.n_relevant(self.least)
+            tied = block.span - r
+            below -= tied
+            won = {"others_below": below, "others_tied": tied, "pairs_won": tidy(r * (below + 0.5 * tied))}
+            rows.append(ranking.row(block, relevant=r, **(won if r else dict.fromkeys(won))))
+        pairs = Quantity("pairs", n_relevant * n_other, f"of {n_relevant} relevant and {n_other} other documents")
+        return Work(rows, total="pairs won", column="pairs_won", divisor=pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +228,22 @@ class PNormPush(_RelevantPairs):
             ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, n_relevant, float(self.p), total
         )
         return np.divide(total, n_other, out=np.zeros(view.n_queries), where=n_other > 0)
+
+    def work(self, ranking: Ranking) -> Work:
+        assert self.p is not None
+        n_relevant, n_other = self.classes_in(ranking)
+        rows, below = [], n_relevant
+        for block in ranking.every():
+            r = block.n_relevant(self.least)
+            below -= r
+            # Of the relevant documents of its block, 0 ... r stand below a given other one, each as likely.
+            shares = [(below + i) / n_relevant if n_relevant else 0.0 for i in range(r + 1)]
+            term = (block.span - r) * math.fsum(share**self.p for share in shares) / len(shares)
+            pushed = {"relevant_below": below if r == 0 else f"{below}-{below + r}", "term": term}
+            rows.append(ranking.row(block, relevant=r, **(pushed if block.span > r else dict.fromkeys(pushed))))
+        others = Quantity("N", n_other, "the documents that are not relevant")
+        remark = f"A term is (relevant below / P)^{self.p} with P = {n_relevant} relevant documents."
+        return Work(rows, total="sum", divisor=others, remarks=(remark,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +282,22 @@ class Concordance(Metric):
         uncounted = self._uncounted(view)
         _lost_beside_inversions(ranks.rank, ranks.span, ranks.label, ranks.starts, ranks.list_size, uncounted, UNRETRIEVED, lost)
         return np.asarray(1.0 - np.divide(lost, pairs, out=np.ones(view.n_queries), where=pairs > 0))
+
+    def work(self, ranking: Ranking) -> Work:
+        def labels(block: Block) -> list[float]:
+            return [document.label or 0.0 for document in block.documents]
+
+        everywhere = Counter(label for block in ranking.every() for label in labels(block))
+        below = everywhere.copy()
+        rows, n_pairs = [], 0
+        for block in ranking.every():
+            tied = Counter(labels(block))
+            below -= tied
+            pairs = sum(count for label in labels(block) for other, count in everywhere.items() if other < label)
+            won = sum((below[other] + 0.5 * tied[other]) for label in labels(block) for other in everywhere if other < label)
+            rows.append(ranking.row(block, pairs=pairs, pairs_won=tidy(won)))
+            n_pairs += pairs
+        return Work(rows, total="pairs won", column="pairs_won", divisor=Quantity("pairs", n_pairs, "pairs with different labels"))
 
     def nothing_to_find(self, view: View) -> np.ndarray:
         return np.asarray(self._pairs(view) == 0)

@@ -7,7 +7,8 @@ Source: Buckley and Voorhees, SIGIR 2004, as trec_eval computes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from fastrank.errors import InputError
 from fastrank.metrics.base import Request, no_relevant_parameter, show_rel
 from fastrank.metrics.binary import BinaryMetric
 from fastrank.metrics.view import share_of
+from fastrank.metrics.working import Ranking, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -84,6 +86,24 @@ class Bpref(BinaryMetric):
         n_relevant, cutoffs = view.n_relevant(self.least), view.limits((None,))
         _binary_preference(ranks.rank, ranks.label, ranks.starts, self.least, *cutoffs, n_relevant, view.n_relevant(0.0), total)
         return share_of(total, n_relevant)
+
+    def work(self, ranking: Ranking) -> Work:
+        n_relevant = self.relevant_in(ranking)
+        most = int(n_relevant.value)
+        n_judged = ranking.n_relevant(0.0)
+        least = min(most, n_judged - most)
+        rows, worse = [], 0
+        for block, _ in ranking.within(None):
+            r = block.n_relevant(self.least)
+            m = block.count(lambda label: 0 <= label < self.least)
+            shown: dict[str, Any] = {"worse_above": None, "term": None}
+            if r:
+                kept = [1.0 - min(above, most) / least if above else 1.0 for above in range(worse, worse + m + 1)]
+                shown = {"worse_above": f"{worse}-{worse + m}" if m else worse, "term": r * math.fsum(kept) / len(kept)}
+            rows.append(ranking.row(block, relevant=r, **shown))
+            worse += m
+        remark = f"R = {most} relevant and N = {n_judged - most} judged non-relevant documents; a term is 1 - min(worse above, R) / min(N, R)."
+        return Work(rows, total="sum", divisor=replace(n_relevant, symbol="R", meaning=""), remarks=(remark,))
 
     def nothing_to_find(self, view: View) -> np.ndarray:
         return np.asarray(view.n_relevant(self.least) == 0)

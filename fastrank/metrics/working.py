@@ -5,6 +5,7 @@ A value is a sum of terms over documents, times a factor, divided by a divisor. 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -89,11 +90,19 @@ class Ranking:
         What a block of several documents has several of comes as a tuple.
         """
         row: Row = {"rank": self.rank(block)}
-        if any(document.name is not None for each in self.every() for document in each.documents):
+        if self._named:
             row["document"] = _alone([document.name for document in block.documents])
-        if any(document.score is not None for each in self.blocks for document in each.documents):
+        if self._scored:
             row["score"] = block.documents[0].score
         return row | {"label": _alone([document.label for document in block.documents])} | columns
+
+    @functools.cached_property
+    def _named(self) -> bool:
+        return any(document.name is not None for block in self.every() for document in block.documents)
+
+    @functools.cached_property
+    def _scored(self) -> bool:
+        return any(block.documents[0].score is not None for block in self.blocks)
 
     @staticmethod
     def rank(block: Block) -> int | str | None:
@@ -120,12 +129,13 @@ class Quantity:
 class Work:
     """value = factor * (sum of `column` over `rows`) / divisor.
 
-    `total` names the sum. `spelled` holds terms that read better as written than as decimals (row number -> "2/3"). `ideal_rows`
+    `total` names the sum, `title` the table. `spelled` holds terms that read better as written than as decimals (row number -> "2/3"). `ideal_rows`
     is a second table, whose sum is the divisor. `remarks` are sentences. Without a column the table adds up to nothing.
     """
 
     rows: list[Row]
     total: str = "sum"
+    title: str = "ranking"
     column: str | None = "term"
     factor: Quantity | None = None
     divisor: Quantity | None = None

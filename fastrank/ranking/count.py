@@ -18,12 +18,13 @@ FEW = 128
 
 @kernel
 def rank_shared(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, eight: Any, above: Any,
-    equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, four: Any,
+    above: Any, equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """Write the counted documents of each query in rank order; equal scores share a rank and are ordered by key, largest first.
 
-    Queries with more than `most` counted documents are left alone. n_tied[0] counts the queries with equal scores at one of them.
+    bits are the scores of all documents, mine those of the counted ones. Queries with more than `most` counted documents are left
+    alone. n_tied[0] counts the queries with equal scores at one of them.
     """
     for q in range(offsets.shape[0] - 1):
         low, high = starts[q], starts[q + 1]
@@ -31,15 +32,15 @@ def rank_shared(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, high, eight, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, high, four, above, equal)
         _sort_few(above, key, low, high, order)
         n_tied[0] += _write(above, equal, label, row, low, high, order, rank, span, label_out, row_out)
 
 
 @kernel
 def rank_input(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, eight: Any, above: Any,
-    equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, four: Any,
+    above: Any, equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand in the order of the input."""
     for q in range(offsets.shape[0] - 1):
@@ -48,7 +49,7 @@ def rank_input(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, high, eight, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, high, four, above, equal)
         for i in range(low, high):
             if equal[i] > 1:
                 x = padded[row[i] - start]
@@ -62,26 +63,37 @@ def rank_input(
 
 @kernel
 def rank_docid(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, eight: Any, above: Any,
-    equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any, doc_order: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, key: Any, padded: Any, four: Any,
+    above: Any, equal: Any, order: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    text: Any, id_start: Any, id_stop: Any,
 ) -> None:  # fmt: skip
-    """As `rank_shared`, but equal scores stand by doc_order, smaller first."""
+    """As `rank_shared`, but equal scores stand by document id, the larger in bytes first. Only ids of equal scores are compared."""
     for q in range(offsets.shape[0] - 1):
         low, high = starts[q], starts[q + 1]
         if low == high or high - low > most:
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, high, eight, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, high, four, above, equal)
         for i in range(low, high):
             if equal[i] > 1:
-                x, place = padded[row[i] - start], doc_order[row[i]]
-                n_before = np.int32(0)
-                for d in range(n):
-                    n_before = np.int32(n_before + ((padded[d] == x) & (doc_order[start + d] < place)))
-                above[i] += n_before
+                x = padded[row[i] - start]
+                for d in range(start, start + n):
+                    if padded[d - start] == x:
+                        above[i] += larger_id(text, id_start[d], id_stop[d], id_start[row[i]], id_stop[row[i]])
         _sort_few(above, key, low, high, order)
         n_tied[0] += _write(above, equal, label, row, low, high, order, rank, span, label_out, row_out)
+
+
+@kernel
+def larger_id(text: Any, a: int, a_stop: int, b: int, b_stop: int) -> Any:
+    """Whether text[a:a_stop] is larger than text[b:b_stop], byte by byte; a longer id is larger than its own beginning."""
+    while a < a_stop and b < b_stop:
+        if text[a] != text[b]:
+            return text[a] > text[b]
+        a += 1
+        b += 1
+    return a < a_stop
 
 
 @kernel
@@ -98,17 +110,22 @@ def arrange_many(
 
 
 @kernel
-def _load(bits: Any, flip: Any, lowest: Any, start: int, n: int, padded: Any) -> Any:
-    """Copy a list as integers in the order of its scores, padded to a multiple of 16 so that no vector loop has a remainder.
+def _key(b: Any, flip: Any, lowest: Any) -> Any:
+    """An integer in the order of the scores.
 
     flip is all bits but the sign for floats, 0 for integers: a negative float's bits grow with its size, so they are inverted.
     lowest is the pattern of -0.0, which must equal 0.0.
     """
+    if flip != 0 and b == lowest:
+        b = b ^ b
+    return b ^ ((b >> 63) & flip)
+
+
+@kernel
+def _load(bits: Any, flip: Any, lowest: Any, start: int, n: int, padded: Any) -> Any:
+    """Copy a list as integers in the order of its scores, padded to a multiple of 16 so that no vector loop has a remainder."""
     for d in range(n):
-        b = bits[start + d]
-        if flip != 0 and b == lowest:
-            b = b ^ b
-        padded[d] = b ^ ((b >> 63) & flip)
+        padded[d] = _key(bits[start + d], flip, lowest)
     room = (n + 15) // 16 * 16
     padded[n:room] = lowest
     return room
@@ -116,23 +133,27 @@ def _load(bits: Any, flip: Any, lowest: Any, start: int, n: int, padded: Any) ->
 
 @kernel
 def _count(
-    padded: Any, room: int, n: int, start: int, lowest: Any, row: Any, low: int, high: int, eight: Any, above: Any, equal: Any
+    padded: Any, room: int, n: int, flip: Any, lowest: Any, mine: Any, low: int, high: int, four: Any, above: Any, equal: Any
 ) -> None:  # fmt: skip
     """above[i] = documents with a larger score than counted document i, equal[i] = with the same, itself included; four at once."""
+    last = high - 1
     for i in range(low, high, 4):
-        a, b = padded[row[i] - start], padded[row[min(i + 1, high - 1)] - start]
-        c, d = padded[row[min(i + 2, high - 1)] - start], padded[row[min(i + 3, high - 1)] - start]
-        _count_four(padded, room, a, b, c, d, eight)
+        four[8] = _key(mine[i], flip, lowest)
+        four[9] = _key(mine[min(i + 1, last)], flip, lowest)
+        four[10] = _key(mine[min(i + 2, last)], flip, lowest)
+        four[11] = _key(mine[min(i + 3, last)], flip, lowest)
+        _count_four(padded, room, four)
         for j in range(min(4, high - i)):
-            above[i + j] = eight[j]
-            equal[i + j] = eight[4 + j] - eight[j]
-            if padded[row[i + j] - start] == lowest:
+            above[i + j] = four[j]
+            equal[i + j] = four[4 + j] - four[j]
+            if four[8 + j] == lowest:
                 equal[i + j] -= room - n  # the padding is equal to a document with the lowest score there is
 
 
 @kernel
-def _count_four(padded: Any, room: int, x0: Any, x1: Any, x2: Any, x3: Any, eight: Any) -> None:
-    """eight = numbers of padded scores above each of four, then of those not below. 32-bit counters keep the vectors full."""
+def _count_four(padded: Any, room: int, four: Any) -> None:
+    """four[:8] = numbers of padded scores above each of four[8:], then of those not below. 32-bit counters keep the vectors full."""
+    x0, x1, x2, x3 = four[8], four[9], four[10], four[11]
     a0 = a1 = a2 = a3 = np.int32(0)
     b0 = b1 = b2 = b3 = np.int32(0)
     for d in range(room):
@@ -145,8 +166,8 @@ def _count_four(padded: Any, room: int, x0: Any, x1: Any, x2: Any, x3: Any, eigh
         b2 = np.int32(b2 + (x >= x2))
         a3 = np.int32(a3 + (x > x3))
         b3 = np.int32(b3 + (x >= x3))
-    eight[0], eight[1], eight[2], eight[3] = a0, a1, a2, a3
-    eight[4], eight[5], eight[6], eight[7] = b0, b1, b2, b3
+    four[0], four[1], four[2], four[3] = a0, a1, a2, a3
+    four[4], four[5], four[6], four[7] = b0, b1, b2, b3
 
 
 @kernel

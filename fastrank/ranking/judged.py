@@ -12,7 +12,7 @@ from fastrank.gains import Gain, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
 
 if TYPE_CHECKING:
-    from fastrank.batch import QueryBatch
+    from fastrank.batch import DocIds, QueryBatch
 
 # Ranks are below WHOLE, the cutoff of a metric that judges the whole list; judged documents that were not retrieved lie beyond it.
 WHOLE = 1 << 61
@@ -108,41 +108,44 @@ class JudgedRanks:
         return self.judged.list_size
 
 
-def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_order: np.ndarray | None = None, gain: Gain | None = None) -> JudgedRanks:
+def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_ids: DocIds | None = None, gain: Gain | None = None) -> JudgedRanks:
     """Put the counted documents of a block in rank order under a tie rule; with a gain, best and worst go by it and not by the label.
 
-    scores and doc_order are those of the block's documents; None: they already stand in rank order.
+    scores and doc_ids are those of the block's documents; scores None: they already stand in rank order.
     """
     if scores is None:
         rank = judged.row - np.repeat(judged.offsets[:-1], np.diff(judged.starts)) + 1
         ranks = JudgedRanks(judged, rank, np.ones_like(rank), judged.label, judged.row, judged.starts)
     else:
         key = judged.label if gain is None else judged.gains(judged.label, gain)
-        ranks = _by_score(judged, scores, rule, doc_order, key)
+        ranks = _by_score(judged, scores, rule, doc_ids, key)
         if ranks.n_tied and rule in ("best", "worst"):
             ranks = _settle(ranks, rule, ranks.label if gain is None else judged.gains(ranks.label, gain))
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
 
 
-def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_order: np.ndarray | None, key: np.ndarray) -> JudgedRanks:
+def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_ids: DocIds | None, key: np.ndarray) -> JudgedRanks:
     n = len(judged.row)
     width = np.int32 if scores.dtype.itemsize == 4 else np.int64
     limits = np.iinfo(width)
-    bits = (scores.view(width), width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
+    bits = scores.view(width)
+    order_of = (width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
     above, equal, order, rank, span, row = np.empty((6, n), np.int64)
     label, n_tied = np.empty(n), np.zeros(1, np.int64)
     padded = np.empty(judged.longest + 16, width)
     outputs = (order, rank, span, label, row, n_tied)
     inputs = (judged.row, judged.label, key)
-    fixed = (*bits, judged.offsets, judged.starts, MOST_COUNTED, *inputs, padded, np.empty(8, np.int32), above, equal, *outputs)
+    lists = (judged.offsets, judged.starts, MOST_COUNTED)
+    fixed = (bits, bits[judged.row], *order_of, *lists, *inputs, padded, np.empty(12, width), above, equal, *outputs)
     if rule == "docid":
-        count.rank_docid(*fixed, doc_order)
+        assert doc_ids is not None
+        count.rank_docid(*fixed, doc_ids.text, doc_ids.start, doc_ids.stop)
     elif rule == "input":
         count.rank_input(*fixed)
     else:
         count.rank_shared(*fixed)
     if judged.most_counted > MOST_COUNTED:
-        _place_by_sorting(judged, bits, doc_order if rule == "docid" else None, above, equal, rule in ("input", "docid"))
+        _place_by_sorting(judged, (bits, *order_of), doc_ids if rule == "docid" else None, above, equal, rule in ("input", "docid"))
         scratch = np.empty_like(order)
         count.arrange_many(
             above, equal, judged.starts, MOST_COUNTED, judged.label, judged.row, key, order, scratch, rank, span, label, row, n_tied
@@ -154,15 +157,16 @@ def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_order: np.ndarr
 
 
 def _place_by_sorting(
-    judged: Judged, bits: tuple[Any, ...], doc_order: np.ndarray | None, above: np.ndarray, equal: np.ndarray, placing: bool
+    judged: Judged, bits: tuple[Any, ...], doc_ids: DocIds | None, above: np.ndarray, equal: np.ndarray, placing: bool
 ) -> None:
     """Count the documents above in the queries that have too many counted ones to compare each with all."""
     n_counted, n_documents = len(judged.row), judged.n_documents
     keys = np.empty(n_documents, bits[0].dtype)
     sort.ordered_keys(*bits, keys)
     visit = np.arange(n_documents)
-    if doc_order is not None:
-        visit = np.lexsort((doc_order, np.repeat(np.arange(judged.n_queries), judged.list_size)))
+    if doc_ids is not None:
+        ids = (doc_ids.text, doc_ids.start, doc_ids.stop)
+        sort.sort_ids(visit, judged.starts, judged.offsets, MOST_COUNTED, *ids, np.empty_like(visit))
     slot = np.full(n_documents, -1)
     slot[judged.row] = np.arange(n_counted)
     sorted_keys = np.empty(n_counted, keys.dtype)

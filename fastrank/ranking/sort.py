@@ -126,6 +126,41 @@ def read_places(
 
 
 @kernel
+def sort_ids(visit: Any, starts: Any, offsets: Any, most: int, text: Any, id_start: Any, id_stop: Any, scratch: Any) -> None:
+    """Put the rows of each query with more than `most` counted documents by document id, the larger in bytes first: merging."""
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        width = 1
+        while width < stop - start and starts[q + 1] - starts[q] > most:
+            for low in range(start, stop, 2 * width):
+                middle = min(low + width, stop)
+                high = min(low + 2 * width, stop)
+                i = low
+                j = middle
+                for out in range(low, high):
+                    if j >= high or (i < middle and not _larger_id(text, id_start, id_stop, visit[j], visit[i])):
+                        scratch[out] = visit[i]
+                        i += 1
+                    else:
+                        scratch[out] = visit[j]
+                        j += 1
+            visit[start:stop] = scratch[start:stop]
+            width *= 2
+
+
+@kernel
+def _larger_id(text: Any, id_start: Any, id_stop: Any, one: int, other: int) -> Any:
+    """Whether the id of one row is larger in bytes than another's. It stands in `count` too: kernels call none of another file."""
+    a, a_stop, b, b_stop = id_start[one], id_stop[one], id_start[other], id_stop[other]
+    while a < a_stop and b < b_stop:
+        if text[a] != text[b]:
+            return text[a] > text[b]
+        a += 1
+        b += 1
+    return a < a_stop
+
+
+@kernel
 def _first_not_above(sorted_keys: Any, low: int, high: int, x: Any) -> Any:
     """The first place in a descending run that is not empty whose key is not larger than x; `high` if all are.
 

@@ -81,8 +81,9 @@ def concordance(
     n_pairs = right.copy()
     for bit in reversed(range(int(level.max(initial=0)).bit_length())):
         one = (level >> bit) & 1
-        group_edges = np.flatnonzero(np.diff(group, prepend=-1, append=-1))
-        run_edges = np.flatnonzero(np.diff(group, prepend=-1, append=-1) | np.diff(block, prepend=-1, append=-1))
+        new_group = np.diff(group, prepend=-1, append=-1) != 0
+        group_edges = np.flatnonzero(new_group)
+        run_edges = np.flatnonzero(new_group | (np.diff(block, prepend=-1, append=-1) != 0))
         ones = running_count(one)
         group_size = np.diff(group_edges)
         zeros_left = np.repeat((group_edges - ones[group_edges])[1:], np.diff(np.searchsorted(run_edges, group_edges)))

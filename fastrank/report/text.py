@@ -195,27 +195,31 @@ def _notes(summaries: Summaries) -> list[str]:
 # --- the terminal ---------------------------------------------------------------------------------------------------------------
 
 
-def _terminal(summaries: Summaries, stream: TextIO | None) -> str:
+def console_for(stream: TextIO | None) -> Console:
+    """A console as wide as the stream and as colourful as it can be; None: 80 columns without colours."""
     from rich.console import Console
 
     if stream is None:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-    else:
-        console = Console(file=stream, color_system=None if os.environ.get("NO_COLOR") else "auto")
+        return Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+    return Console(file=stream, color_system=None if os.environ.get("NO_COLOR") else "auto")
+
+
+def _terminal(summaries: Summaries, stream: TextIO | None) -> str:
+    console = console_for(stream)
     with console.capture() as capture:
         for grid in _grids(summaries):
-            _write(grid.title, console, "", "  ", style="bold")
+            write(grid.title, console, "", "  ", style="bold")
             for part in _fitting(grid, console.width):
                 _draw(part, console)
                 console.print()
         for name, formula in _formulas(summaries):
-            _write(name, console, "", "    ")
-            _write(formula, console, "    ", "    ")
+            write(name, console, "", "    ")
+            write(formula, console, "    ", "    ")
         notes = _notes(summaries)
         if notes:
             console.print()
         for note in notes:
-            _write(note, console, "note: ", "      ", style="yellow")
+            write(note, console, "note: ", "      ", style="yellow")
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
@@ -282,7 +286,8 @@ def _styled(text: str, *, named: bool) -> Any:
     return styled
 
 
-def _write(text: str, console: Console, first: str, further: str, style: str = "dim") -> None:
+def write(text: str, console: Console, first: str = "", further: str = "", style: str = "dim") -> None:
+    """A paragraph, broken to the console's width; `first` and `further` begin its lines."""
     from rich.text import Text
 
     lines = textwrap.wrap(text, max(console.width, 20), initial_indent=first, subsequent_indent=further, break_on_hyphens=False)

@@ -1,0 +1,7 @@
+"""`python -m fastrank`: the command line."""
+
+from __future__ import annotations
+
+from fastrank.cli import main
+
+main()

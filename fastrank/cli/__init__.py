@@ -1,0 +1,122 @@
+"""The command `fastrank`. Commands parse their flags and call the library; what can go wrong ends here, in one line.
+
+Only click is imported before a command runs: help and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from fastrank import __version__
+from fastrank.cli.evaluating import evaluate
+from fastrank.cli.explaining import explain
+from fastrank.cli.listing import conventions, metrics
+from fastrank.cli.warming import warmup
+from fastrank.errors import InputError
+
+BAD_INPUT = 2
+INTERRUPTED = 128 + 2
+BROKEN_PIPE = 128 + 13
+
+
+class _Stop(Exception):  # noqa: N818 - the end of a run, whatever its reason
+    """End the process with a code, and a line on stderr where there is something to say."""
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Commands(click.Group):
+    """The group of all commands. What a command raises is turned into its ending here, before click words it in its own way."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            result = super().invoke(context)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk shows at the latest here
+            return result
+        except KeyboardInterrupt:
+            raise _Stop(INTERRUPTED, "interrupted.") from None
+        except BrokenPipeError:
+            raise _Stop(BROKEN_PIPE) from None
+        except InputError as error:
+            raise _Stop(BAD_INPUT, self._in_flags(str(error), context)) from error
+        except OSError as error:
+            where = "standard output" if error.filename is None else os.fsdecode(error.filename)
+            raise _Stop(BAD_INPUT, f"{where}: {error.strerror or error}.") from error
+
+    def _in_flags(self, message: str, context: click.Context) -> str:
+        """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
+        command = self.commands.get(context.invoked_subcommand or "")
+        flags = {each.name: each.opts[0] for each in command.params if isinstance(each, click.Option)} if command else {}
+        return re.sub(r"\b(\w+)=(?![\w'\"\[{(])", lambda found: flags.get(found[1], found[0]), message)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="""\b
+Examples:
+  fastrank evaluate predictions.parquet -m nDCG@10,RR,AP@100
+  fastrank explain nDCG@5 --labels 3,2,0,1,2
+  fastrank metrics nDCG
+
+\b
+Completion of commands, flags, metrics and conventions; in ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish:
+  eval "$(_FASTRANK_COMPLETE=bash_source fastrank)"
+  eval "$(_FASTRANK_COMPLETE=zsh_source fastrank)"
+  _FASTRANK_COMPLETE=fish_source fastrank | source""",
+)
+@click.version_option(__version__, message="fastrank %(version)s")
+def commands() -> None:
+    """Ranking metrics, exact and compiled: nDCG, AP, RR and their kin for files and lists.
+
+    Exit codes: 0 success, 2 usage or bad input (one line on stderr), 1 a bug, 130 interrupted.
+    """
+
+
+for each in (evaluate, explain, metrics, conventions, warmup):
+    commands.add_command(each)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and end the process."""
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        code, message = commands.main(arguments, prog_name="fastrank", standalone_mode=False) or 0, ""
+    except _Stop as stop:
+        code, message = stop.code, str(stop)
+    except click.Abort:  # interrupted before a command ran
+        code, message = INTERRUPTED, "interrupted."
+    except click.ClickException as error:
+        code, message = BAD_INPUT, _usage(error)
+    if message:
+        click.echo("fastrank: " + " ".join(message.split()), err=True)
+    if code and sys.stdout is not None:
+        # What is left in the buffer could not be written: do not try again on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+class _NoPandas:
+    """Pretend that pandas is not installed: pyarrow imports it before it converts its first array, 0.3 s that no command needs."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
+def _usage(error: click.ClickException) -> str:
+    """What click says, with the way to help."""
+    message = error.format_message().rstrip()
+    context = getattr(error, "ctx", None)
+    hint = "" if context is None else f" See {context.command_path} --help."
+    return message + ("" if message.endswith((".", "?", ")")) else ".") + hint

@@ -1,0 +1,39 @@
+"""`fastrank metrics` and `fastrank conventions`: what there is to choose from."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from fastrank.cli.options import complete_convention, complete_metric, convention_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fastrank metrics
+  fastrank metrics ndcg@10
+  fastrank metrics map@10 --convention lightgbm""",
+)
+@click.argument("name", required=False, shell_complete=complete_metric)
+@convention_option()
+def metrics(name: str | None, convention: str) -> None:
+    """List all metrics, or describe the one called NAME with its formula, parameters and source."""
+    from fastrank.report.catalogue import metric_page, metrics_page
+
+    click.echo(metrics_page(sys.stdout) if name is None else metric_page(name, convention, sys.stdout))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fastrank conventions
+  fastrank conventions xgboost""",
+)
+@click.argument("name", required=False, shell_complete=complete_convention)
+def conventions(name: str | None) -> None:
+    """List all conventions, or every choice of the one called NAME."""
+    from fastrank.report.catalogue import convention_page, conventions_page
+
+    click.echo(conventions_page(sys.stdout) if name is None else convention_page(name, sys.stdout))

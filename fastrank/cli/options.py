@@ -1,0 +1,61 @@
+"""Flags that several commands share, and what the shell completes them with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def complete_metric(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metric families, of the last one in a comma list."""
+    from fastrank.metrics.grammar import list_metrics
+
+    done, comma, begun = incomplete.rpartition(",")
+    return [done + comma + info.name for info in list_metrics() if info.name.lower().startswith(begun.lower())]
+
+
+def complete_convention(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of conventions."""
+    from fastrank.convention import conventions
+
+    return [name for name in conventions if name.startswith(incomplete)]
+
+
+def convention_option() -> Decorator:
+    """What metric names leave open."""
+    return click.option(
+        "--convention",
+        default="fastrank",
+        show_default=True,
+        metavar="NAME",
+        shell_complete=complete_convention,
+        help="Whose formulas the names mean: fastrank, lightgbm, xgboost, xgboost-, catboost or sklearn.",
+    )
+
+
+def ties_option() -> Decorator:
+    """The order of equal scores."""
+    return click.option(
+        "--ties", metavar="RULE", help="Order of equal scores: average, input, worst, best or docid. Default: the convention's."
+    )
+
+
+def no_relevant_option() -> Decorator:
+    """The value of a query without anything to find."""
+    return click.option(
+        "--no-relevant", metavar="RULE", help="Value of a query with nothing to find: zero, one, nan or skip. Default: the convention's."
+    )
+
+
+def depth_option() -> Decorator:
+    """Cut the rankings."""
+    return click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Cut every ranking to its first N documents.")
+
+
+def judged_only_option() -> Decorator:
+    """Drop unjudged documents."""
+    return click.option("--judged-only", is_flag=True, help="Leave unjudged documents out of the rankings.")
