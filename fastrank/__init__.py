@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fastrank.metrics.grammar import list_metrics as list_metrics
     from fastrank.metrics.grammar import parse_metric as parse_metric
     from fastrank.metrics.grammar import parse_metrics as parse_metrics
+    from fastrank.report.saved import load as load
 
 # Where each public name is defined. None: the name is a module of the package.
 _HOMES: dict[str, str | None] = {
@@ -63,6 +64,7 @@ _HOMES: dict[str, str | None] = {
     "read_letor": "io.letor",
     "Metric": "metrics.base",
     **dict.fromkeys(("list_metrics", "parse_metric", "parse_metrics"), "metrics.grammar"),
+    "load": "report.saved",
 }
 
 __all__ = sorted(_HOMES)

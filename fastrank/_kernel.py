@@ -26,7 +26,7 @@ _compiling = threading.RLock()
 
 
 # Numba's cache looks at a kernel's own file alone. Raise this when an intrinsic below changes, so that kernels are compiled anew.
-INTRINSICS = 1
+INTRINSICS = 3
 
 
 class Intrinsic:
@@ -73,6 +73,9 @@ class Kernel:
             if isinstance(helper, Kernel | Intrinsic):
                 scope[name] = helper.compiled
         self.function.__qualname__ = f"{self.function.__name__}.{INTRINSICS}"  # part of the cache's file names
+        if self.function.__name__.startswith("_"):
+            # A helper: LLVM passes an array as seven numbers, so a call that it does not inline costs more than a short loop.
+            return njit(nogil=True, error_model="numpy", forceinline=True)(self.function)  # type: ignore[no-any-return]
         try:
             compiled = njit(nogil=True, cache=True, error_model="numpy")(self.function)
         except RuntimeError as error:  # numba: "cannot cache function ...: no locator available"
@@ -92,19 +95,22 @@ def kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function)
 
 
-def _build_trailing_zeros() -> Any:
-    from llvmlite import ir
+def _bit_operation(emit_word: Callable[[Any, Any], Any]) -> Any:
+    """An intrinsic from a 64-bit word to a 64-bit word."""
     from numba import types
     from numba.extending import intrinsic
 
     @intrinsic
-    def count_trailing_zeros(_typing: Any, _word: Any) -> Any:
-        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+    def operation(_typing: Any, _word: Any) -> Any:
+        return types.uint64(types.uint64), lambda _context, builder, _signature, arguments: emit_word(builder, arguments[0])
 
-        return types.uint64(types.uint64), emit
+    return operation
 
-    return count_trailing_zeros
+
+def _build_trailing_zeros() -> Any:
+    from llvmlite import ir
+
+    return _bit_operation(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)))
 
 
 def _trailing_zeros(word: Any) -> int:
@@ -113,7 +119,101 @@ def _trailing_zeros(word: Any) -> int:
     return (word & -word).bit_length() - 1 if word else 64
 
 
+def _build_set_bits() -> Any:
+    return _bit_operation(lambda builder, word: builder.ctpop(word))
+
+
+def _set_bits(word: Any) -> int:
+    """The number of bits set in a 64-bit word."""
+    return int(word).bit_count()
+
+
+def _build_leading_zeros() -> Any:
+    from llvmlite import ir
+
+    return _bit_operation(lambda builder, word: builder.ctlz(word, ir.Constant(ir.IntType(1), 0)))
+
+
+def _leading_zeros(word: Any) -> int:
+    """The number of zeros above the highest set bit of a 64-bit word; 64 for 0."""
+    return 64 - int(word).bit_length()
+
+
+def _build_pointer() -> Any:
+    from numba import types
+    from numba.extending import intrinsic
+    from numba.np.arrayobj import make_array
+
+    @intrinsic
+    def pointer(_typing: Any, array: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return make_array(signature.args[0])(context, builder, arguments[0]).data
+
+        return types.CPointer(array.dtype)(array), emit
+
+    return pointer
+
+
+def _pointer(array: Any) -> Any:
+    """A flat array for helpers that run once a line or more: an array costs each call two atomic operations, a pointer nothing.
+
+    Indices are not checked and must not be negative. The array must outlive the call.
+    """
+    return array
+
+
+def _build_load_word() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def load_word(_typing: Any, text: Any, _place: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            word = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), ir.IntType(64).as_pointer())
+            return builder.load(word, align=1)
+
+        return types.uint64(text, types.int64), emit
+
+    return load_word
+
+
+def _load_word(text: Any, place: Any) -> Any:
+    """The eight bytes from a place on, the first the lowest, given a pointer to bytes. They must be there: nothing checks."""
+    return text[place : place + 8].copy().view("<u8")[0]
+
+
+def _build_wide_product() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def wide_product(_typing: Any, _a: Any, _b: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(*(builder.zext(word, wide) for word in arguments))
+            halves = builder.lshr(product, ir.Constant(wide, 64)), product
+            return context.make_tuple(builder, signature.return_type, [builder.trunc(half, ir.IntType(64)) for half in halves])
+
+        return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), emit
+
+    return wide_product
+
+
+def _wide_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The high and the low half of the product of two 64-bit words."""
+    word = type(a)
+    product = int(a) * int(b)
+    return word(product >> 64), word(product & (1 << 64) - 1)
+
+
 trailing_zeros = Intrinsic(_trailing_zeros, _build_trailing_zeros)
+leading_zeros = Intrinsic(_leading_zeros, _build_leading_zeros)
+pointer = Intrinsic(_pointer, _build_pointer)
+load_word = Intrinsic(_load_word, _build_load_word)
+wide_product = Intrinsic(_wide_product, _build_wide_product)
+set_bits = Intrinsic(_set_bits, _build_set_bits)
 
 
 def _forgive_unwritable_cache(compiled: Any) -> None:

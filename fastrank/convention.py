@@ -31,9 +31,10 @@ class Convention:
     """A named bundle of choices.
 
     Attributes: `gain` and `discount` of the cumulative-gain metrics; `ties`, the order of equal scores; `no_relevant`, the value
-    of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the float type that the tool converts to first (None: as given);
-    `negative_labels`, whether labels below 0 are legal; `no_negative`, metrics that refuse them all the same; `binary_only`, metrics that take
-    labels 0 and 1 only; `families`, what single metrics do otherwise (the cutoff of bare names among it); `source`, what it reproduces.
+    of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the
+    float type that the tool converts to first (None: as given); `negative_labels`, whether labels below 0 are legal;
+    `no_negative`, metrics that refuse them all the same; `binary_only`, metrics that take labels 0 and 1 only; `families`, what
+    single metrics do otherwise (the cutoff of bare names among it); `source`, what it reproduces.
     """
 
     name: str

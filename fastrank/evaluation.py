@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -267,35 +268,24 @@ class Evaluation:
 
     # --- out --------------------------------------------------------------------------------------------------------------------
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a Parquet file, from which `fastrank.load` gives it back bit for bit.
+
+        Its rows are those of `to_arrow`, so any reader of Parquet can use them; with per_query=False it holds the exact sums. The file
+        appears whole or not at all. Errors: `InputError` where it cannot be written.
+        """
+        from fastrank.report.saved import save
+
+        save(self, path)
+
     def to_arrow(self) -> pa.Table:
         """One row per query: query_id, the `by` columns, weight, then a float64 column per metric (and two for its bounds).
 
         The schema's metadata holds, under "fastrank", JSON with full names, formulas, convention and notes.
         """
-        import pyarrow as pa
+        from fastrank.report.saved import to_table
 
-        values = self._kept("summary()")
-        columns: dict[str, Any] = {"query_id": pa.array(np.arange(self.n_queries)) if self.query_ids is None else self.query_ids}
-        by = {name: _free(name, ("query_id", "weight")) for name in self.by}
-        columns |= {by[name]: array for name, array in self.by.items()}
-        if self.weights is not None:
-            columns["weight"] = pa.array(self.weights)
-        described = []
-        for i, (name, metric) in enumerate(zip(self.names, self.metrics, strict=True)):
-            column = _free(name, columns)
-            columns[column] = pa.array(np.ascontiguousarray(values[:, i]))
-            if self.bounds is not None:
-                columns[f"{column}.low"] = pa.array(np.ascontiguousarray(self.bounds.low[:, i]))
-                columns[f"{column}.high"] = pa.array(np.ascontiguousarray(self.bounds.high[:, i]))
-            described.append(metric_to_dict(name, metric) | {"column": column, "n_no_relevant": self.no_relevant[i]})
-        about = {
-            "format": 1,
-            "convention": convention_to_dict(self.convention),
-            "metrics": described,
-            "by": by,
-            "notes": [dataclasses.asdict(note) for note in self.notes],
-        }
-        return pa.table(columns, metadata={"fastrank": to_json(about, indent=None)})
+        return to_table(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """The table of `to_arrow` as a pandas DataFrame."""
@@ -388,12 +378,6 @@ def unique_names(metrics: Sequence[Metric]) -> tuple[str, ...]:
     """Short names, or full names where two metrics share the short one."""
     short = [metric.short_name for metric in metrics]
     return tuple(name if short.count(name) == 1 else str(metric) for name, metric in zip(short, metrics, strict=True))
-
-
-def _free(name: str, taken: Any) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def metric_to_dict(name: str, metric: Metric) -> dict[str, Any]:

@@ -143,10 +143,13 @@ def gain_of_zero(gain: Gain) -> float:
     return next((value for label, value in gain.entries if label == 0), 0.0) if isinstance(gain, GainTable) else 0.0
 
 
+@functools.cache
 def rises(gain: Gain) -> bool:
-    """Whether a larger label never gains less, so that ordering by label is ordering by gain."""
-    values = [value for _, value in gain.entries] if isinstance(gain, GainTable) else []
-    return all(a <= b for a, b in zip(values, values[1:], strict=False))
+    """Whether a larger label never gains less, so that ordering by label is ordering by gain. An unjudged document gains 0, as label 0."""
+    entries = gain.entries if isinstance(gain, GainTable) else ()
+    values = [value for _, value in entries]
+    agrees = all(value <= 0 if label < 0 else value >= 0 for label, value in entries)
+    return agrees and all(a <= b for a, b in zip(values, values[1:], strict=False))
 
 
 @functools.lru_cache(maxsize=64)

@@ -80,7 +80,9 @@ def ours(name: str) -> str:
     return "nDCG(gain='linear')" if name == "ndcg" else name
 
 
-def judged(qrels: Qrels, run: Qrels, names: Iterable[str], *, ties: str | None = "docid", dtype: Any = np.float64, **options: Any) -> Values:
+def judged(
+    qrels: Qrels, run: Qrels, names: Iterable[str], *, ties: str | None = "docid", dtype: Any = np.float64, **options: Any
+) -> Values:
     """Values by query and means, both by the names asked for."""
     asked = list(names)
     result = fr.evaluate(**joined(qrels, run, dtype), metrics=[ours(name) for name in asked], ties=ties, **options)
@@ -92,7 +94,7 @@ def judged(qrels: Qrels, run: Qrels, names: Iterable[str], *, ties: str | None =
 
 
 def mean(result: fr.Evaluation, name: str) -> float:
-    return list(result.mean().values())[result.metrics.index(fr.parse_metric(name, result.convention).fill(result.convention))]
+    return list(result.mean().values())[result.metrics.index(fr.parse_metric(name, result.convention))]
 
 
 def agrees(found: Any, right: Any) -> None:

@@ -199,7 +199,7 @@ def _lightgbm(name: str, metric: type[Metric]) -> tuple[Peer, ...]:
 def _as_dicts(values: np.ndarray, offsets: np.ndarray, kind: type) -> dict[str, dict[str, Any]]:
     found = {}
     for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        found[str(q)] = {f"d{10**8 - row}": kind(value) for row, value in zip(range(start, stop), values[start:stop].tolist(), strict=True)}
+        found[str(q)] = {f"d{10**8 - 1 - row}": kind(value) for row, value in zip(range(start, stop), values[start:stop].tolist(), strict=True)}
     return found
 
 
@@ -282,7 +282,7 @@ TABLE: dict[str, Row] = {
         "reciprocal_rank",
         "reciprocal_rank",
         (*_cut(m.RR, None, 1, 3, 1000, "30%"), *_cut(m.RR, None, 2, rel=2), m.RR(rel=">0.5", k=5), *_with_rules(m.RR)),
-        (*_pytrec_eval(recip_rank=m.RR()), *_ir_measures({"RR": m.RR(), "RR(rel=2)@3": m.RR(rel=2, k=3)})),
+        (*_pytrec_eval(recip_rank=m.RR()), *_ir_measures({"RR": m.RR(), "RR(rel=2)": m.RR(rel=2)})),
     ),
     "AP": Row(
         "average_precision",
@@ -315,7 +315,7 @@ TABLE: dict[str, Row] = {
         "f",
         "f",
         (*[metric for beta in (1, 2, 0.5) for metric in _cut(m.F, None, 1, 3, 1000, "30%", beta=beta)], m.F(rel=2, k=2), *_with_rules(m.F, k=2)),
-        (*_pytrec_eval(set_F=m.F()), *_ir_measures({"SetF(beta=2.0)": m.F(beta=2)})),
+        (*_pytrec_eval(set_F=m.F()), *_ir_measures({"SetF(beta=4.0)": m.F(beta=2)})),
     ),
     "Success": Row(
         "success",

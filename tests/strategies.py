@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from fastrank.ranking.judged import MOST_COUNTED
+
 GRADES = (0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.7, 2.0, 3.0, 4.0)
 WHOLE_GRADES = (0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 4.0)
 SIGNED_GRADES = (-2.0, -0.5, *GRADES)
 
-# Lists with more counted documents than this are ranked by sorting and not by counting.
-FEWEST_SORTED = 97
 CUTOFFS = (1, 2, 3, 5, 10, 1000, "7%", 0.2, "50%")
 
 
@@ -94,9 +94,10 @@ def batches(draw: st.DrawFn, *, grades: tuple[float, ...] = GRADES, missing: boo
 def _query(draw: st.DrawFn, kind: str, grades: tuple[float, ...], missing: bool) -> tuple[np.ndarray, np.ndarray]:
     if kind == "long":
         random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-        n = draw(st.integers(201, 260))
+        n = MOST_COUNTED + draw(st.integers(80, 140))
         labels, scores = random.choice(grades, n), random.integers(0, draw(st.sampled_from([3, 40, 10**6])), n) / 4
-        counted = random.permutation(n)[: FEWEST_SORTED + 20]
+        # Enough counted documents for the list to be ranked by sorting.
+        counted = random.permutation(n)[: MOST_COUNTED + 20]
         labels[counted] = np.maximum(labels[counted], 1)
         return labels, scores
     n = {"empty": 0, "single": 1}[kind] if kind in ("empty", "single") else draw(st.integers(2, 9))

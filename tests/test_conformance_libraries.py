@@ -1,6 +1,6 @@
 """The conventions lightgbm, xgboost, catboost and sklearn against what these libraries returned.
 
-Left out, each by its name: errors that a library raises at limits of its own (labels from 31 up, lists above 10,000, one document,
+Left out, each by its name: errors that a library raises at limits of its own (labels from 31 up or below 0, one document,
 fractions as labels); metrics that fastrank does not have (`conformance.ABSENT`); `is_undefined` below; and, for scikit-learn's
 ignore_ties, average_precision_score and LRAP, queries with equal scores (`conformance.Ours.untied`).
 """

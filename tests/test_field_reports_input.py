@@ -14,7 +14,7 @@ import conformance
 import numpy as np
 import pyarrow as pa
 import pytest
-import test_field_reports_numbers
+import test_field_reports_numbers  # noqa: F401  (its tests enter TESTED)
 from field_reports import LEFT, TESTED, Values, agrees, in_order, joined, judged, masked, report, value
 
 import fastrank as fr

@@ -773,6 +773,22 @@ def test_a_damaged_page_is_an_error_that_names_the_file(tmp_path: Path) -> None:
         list(columns(path))
 
 
+def test_text_that_is_not_utf8_is_an_error_before_it_is_shown(tmp_path: Path) -> None:
+    buffers = pa.array([b"a", b"\xff", b"b"]).buffers()
+    wrong = pa.Array.from_buffers(pa.string(), 3, buffers)
+    pq.write_table(small(wrong), tmp_path / "t.parquet")
+    for role in ({}, {"query": "y", "doc": "q"}, {"query": "y", "by": ["q"]}):
+        for source, where in ((small(wrong), "the table"), (tmp_path / "t.parquet", r"\S*t\.parquet")):
+            with pytest.raises(InputError, match=rf"^{where}: [^\n]*UTF8[^\n]*$"):
+                list(columns(source, **role))
+
+
+def test_an_index_beyond_its_dictionary_is_an_error_that_names_the_table() -> None:
+    ids = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
+    with pytest.raises(InputError, match=r"^the table: .*7.*$"):
+        list(columns(small(ids)))
+
+
 def test_only_the_columns_named_are_read(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(small(list(range(3000)), z=[str(row) * 9 for row in range(3000)]), path, use_dictionary=False, compression="zstd")

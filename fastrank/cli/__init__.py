@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import click
 
-from fastrank import __version__
 from fastrank.cli.evaluating import evaluate
 from fastrank.cli.explaining import explain
 from fastrank.cli.listing import conventions, metrics
@@ -38,19 +37,17 @@ class _Commands(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            result = super().invoke(context)
-            if sys.stdout is not None:
-                sys.stdout.flush()  # a full disk shows at the latest here
-            return result
+            return super().invoke(context)
         except KeyboardInterrupt:
             raise _Stop(INTERRUPTED, "interrupted.") from None
         except BrokenPipeError:
             raise _Stop(BROKEN_PIPE) from None
         except InputError as error:
             raise _Stop(BAD_INPUT, self._in_flags(str(error), context)) from error
-        except OSError as error:
-            where = "standard output" if error.filename is None else os.fsdecode(error.filename)
-            raise _Stop(BAD_INPUT, f"{where}: {error.strerror or error}.") from error
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """As they were added: the main one first, and not by the alphabet."""
+        return list(self.commands)
 
     def _in_flags(self, message: str, context: click.Context) -> str:
         """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
@@ -61,6 +58,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="""\b
 Examples:
@@ -74,35 +72,49 @@ Completion of commands, flags, metrics and conventions; in ~/.bashrc, ~/.zshrc o
   eval "$(_FASTRANK_COMPLETE=zsh_source fastrank)"
   _FASTRANK_COMPLETE=fish_source fastrank | source""",
 )
-@click.version_option(__version__, message="fastrank %(version)s")
-def commands() -> None:
+@click.version_option(sys.modules["fastrank"].__version__, message="fastrank %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Ranking metrics, exact and compiled: nDCG, AP, RR and their kin for files and lists.
 
     Exit codes: 0 success, 2 usage or bad input (one line on stderr), 1 a bug, 130 interrupted.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for each in (evaluate, explain, metrics, conventions, warmup):
     commands.add_command(each)
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main() -> NoReturn:
     """Run the command line and end the process."""
     sys.meta_path.insert(0, _NoPandas)
-    try:
-        code, message = commands.main(arguments, prog_name="fastrank", standalone_mode=False) or 0, ""
-    except _Stop as stop:
-        code, message = stop.code, str(stop)
-    except click.Abort:  # interrupted before a command ran
-        code, message = INTERRUPTED, "interrupted."
-    except click.ClickException as error:
-        code, message = BAD_INPUT, _usage(error)
+    code, message = run(sys.argv[1:])
     if message:
-        click.echo("fastrank: " + " ".join(message.split()), err=True)
-    if code and sys.stdout is not None:
-        # What is left in the buffer could not be written: do not try again on the way out.
+        click.echo(f"fastrank: {message}", err=True)
+    if code:
+        # What is still in the buffer could not be written: do not try again on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> tuple[int, str]:
+    """Run one command. Returns the exit code, and the line for stderr where there is something to say."""
+    try:
+        code, message = commands.main(list(arguments), prog_name="fastrank", standalone_mode=False) or 0, ""
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk shows here at the latest
+    except _Stop as stop:
+        code, message = stop.code, str(stop)
+    except click.ClickException as error:
+        code, message = BAD_INPUT, _usage(error)
+    except BrokenPipeError:
+        code, message = BROKEN_PIPE, ""
+    except OSError as error:
+        where = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        code, message = BAD_INPUT, f"{where}: {error.strerror or error}."
+    return code, " ".join(message.split())
 
 
 class _NoPandas:

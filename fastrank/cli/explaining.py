@@ -9,7 +9,7 @@ import click
 from fastrank.cli.options import complete_metric, convention_option, depth_option, judged_only_option, no_relevant_option, ties_option
 
 
-class Numbers(click.ParamType):
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """Numbers separated by commas; "-" stands for a missing one."""
 
     name = "list"
@@ -33,6 +33,7 @@ class Numbers(click.ParamType):
 
 
 @click.command(
+    short_help="Work out a metric for one query, term by term.",
     epilog="""\b
 Examples:
   fastrank explain nDCG@5 --labels 3,2,0,1,2

@@ -10,6 +10,7 @@ from fastrank.cli.options import complete_convention, complete_metric, conventio
 
 
 @click.command(
+    short_help="List all metrics, or describe one.",
     epilog="""\b
 Examples:
   fastrank metrics
@@ -26,6 +27,7 @@ def metrics(name: str | None, convention: str) -> None:
 
 
 @click.command(
+    short_help="List all conventions, or every choice of one.",
     epilog="""\b
 Examples:
   fastrank conventions

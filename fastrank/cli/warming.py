@@ -6,6 +6,7 @@ import click
 
 
 @click.command(
+    short_help="Compile everything once, into the cache.",
     epilog="""\b
 Examples:
   fastrank warmup
@@ -26,4 +27,4 @@ def warmup() -> None:
     if done.cache is None:
         click.echo("No cache can be written, so the next run compiles again: set NUMBA_CACHE_DIR to a folder that can.")
     else:
-        click.echo(f"Cache: {done.cache}")
+        click.echo(f"The cache lies below {done.cache}")

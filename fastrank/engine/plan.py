@@ -13,7 +13,7 @@ from fastrank.convention import TIE_RULES, Convention, as_convention, one_of
 from fastrank.errors import InputError
 from fastrank.metrics import Metric
 from fastrank.metrics.grammar import parse_metrics
-from fastrank.metrics.view import Walk, plan_walks
+from fastrank.metrics.view import Answers, plan_walks
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
@@ -25,7 +25,7 @@ class TieGroup:
 
     rule: str
     columns: tuple[int, ...]
-    walks: tuple[Walk, ...]
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,13 @@ class Plan:
 
         for metric in self.metrics:
             metric.check_labels(batch.largest_label, distinct)
+            rule = f"{metric.family} under the {self.convention.name} convention takes"
             if metric.family in self.convention.no_negative and batch.smallest_label < 0:
                 cure = "Set them to 0, or mask the labels of unjudged documents."
-                raise InputError(
-                    f"{metric.family} under the {self.convention.name} convention takes no labels below 0, not {batch.smallest_label:g}. {cure}"
-                )
+                raise InputError(f"{rule} no labels below 0, not {batch.smallest_label:g}. {cure}")
             if metric.family in self.convention.binary_only and not np.isin(distinct(), (0.0, 1.0)).all():
                 wrong = distinct()[~np.isin(distinct(), (0.0, 1.0))][0]
-                cure = "Binarise the labels, or use another convention."
-                raise InputError(f"{metric.family} under the {self.convention.name} convention takes labels 0 and 1 only, not {wrong:g}. {cure}")
+                raise InputError(f"{rule} labels 0 and 1 only, not {wrong:g}. Binarise the labels, or use another convention.")
 
 
 def make_plan(

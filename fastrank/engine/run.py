@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrank._kernel import map_blocks
 from fastrank.evaluation import Bounds, Evaluation, Note
-from fastrank.gains import Gain, rises
+from fastrank.gains import Gain
 from fastrank.metrics.base import Metric
 from fastrank.metrics.view import View
 from fastrank.ranking.judged import Judged, JudgedRanks, stand
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrank.engine.plan import Plan, TieGroup
 
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
-BLOCK = 131_072
+BLOCK = 262_144
 
 _FILL = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
 
@@ -54,7 +54,7 @@ class Run:
         return stand(judged, scores, rule, doc_ids=None if doc_ids is None else doc_ids.rows(rows), gain=gain)
 
     def _fill(self, judged: Judged, ranks: JudgedRanks, group: TieGroup, counts: Counter[tuple[str, int]]) -> None:
-        view = View(ranks, group.walks, self.plan.depth, self.batch.longest)
+        view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
         out = self.values[judged.first : judged.last]
         for column in group.columns:
             metric = self.plan.metrics[column]
@@ -64,14 +64,13 @@ class Run:
     def _bound(self, judged: Judged) -> None:
         """Least and greatest value over the orders of equal scores: every block at its worst and at its best."""
         views: dict[tuple[str, object], View] = {}
-        walks = tuple(walk for group in self.plan.groups for walk in group.walks)
+        answers = {request: answer for group in self.plan.groups for request, answer in group.answers.items()}
         for column, metric in enumerate(self.plan.metrics):
-            gain = getattr(metric, "gain", None)
-            gain = None if gain is None or rises(gain) else gain
+            gain = metric.merit()
             ends = []
             for rule in ("worst", "best"):
                 if (rule, gain) not in views:
-                    views[rule, gain] = View(self._stand(judged, rule, gain), walks, self.plan.depth, self.batch.longest)
+                    views[rule, gain] = View(self._stand(judged, rule, gain), answers, self.plan.depth, self.batch.longest)
                 ends.append(value_of(metric, views[rule, gain])[0])
             rows = slice(judged.first, judged.last)
             self.low[rows, column], self.high[rows, column] = np.fmin(*ends), np.fmax(*ends)

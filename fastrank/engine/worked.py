@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrank.arrays import as_array
-from fastrank.batch import QueryBatch, id_array, make_batch
+from fastrank.batch import id_array
 from fastrank.convention import Convention
-from fastrank.engine.plan import make_plan
-from fastrank.engine.run import run
+from fastrank.engine.evaluate import evaluate
 from fastrank.errors import InputError
 from fastrank.gains import tidy
 from fastrank.metrics.base import Metric
 from fastrank.metrics.grammar import parse_metric
-from fastrank.metrics.working import Block, Document, Quantity, Ranking, Row, Work
+from fastrank.metrics.working import Block, Document, Ranking, Row, Work
 
 # A list is shown to this many rows, a block of ties to this many labels, a sum to this many terms.
 MOST_ROWS, MOST_LABELS, MOST_TERMS = 60, 6, 10
@@ -134,65 +133,71 @@ def explain(
     IDCG@5 = 7 + 1.8928 + 1.5 + 0.4307 = 10.8235
     nDCG@5 = DCG@5 / IDCG@5 = 10.4841 / 10.8235 = 0.9686
     """
-    plan = make_plan(parse_metric(metric), convention, ties=ties, no_relevant=no_relevant, depth=depth, judged_only=judged_only)
-    batch = make_batch(labels, scores, doc_ids=doc_ids, convention=plan.convention, judged_only=judged_only)
-    if batch.n_queries != 1:
-        raise InputError(f"explain works out one query, and labels hold {batch.n_queries} (a query a row). Give one of them.")
-    evaluation = run(plan, batch, threads=1)
+    evaluation = evaluate(
+        labels,
+        scores,
+        metrics=parse_metric(metric),
+        doc_ids=doc_ids,
+        convention=convention,
+        ties=ties,
+        no_relevant=no_relevant,
+        depth=depth,
+        judged_only=judged_only,
+        threads=1,
+    )
+    if evaluation.n_queries != 1:
+        raise InputError(f"explain works out one query, and labels hold {evaluation.n_queries}, one a row. Give one of them.")
     assert evaluation.values is not None
-    value, filled = float(evaluation.values[0, 0]), evaluation.metrics[0]
-    ranking = _ranking(batch, _documents(labels, scores, doc_ids), judged_only, plan.groups[0].rule, depth)
+    filled, chosen, value = evaluation.metrics[0], evaluation.convention, float(evaluation.values[0, 0])
+    ranking = _ranking(_documents(labels, scores, doc_ids, chosen), filled.ties or chosen.ties, depth, judged_only, in_order=scores is None)
     work = filled.work(ranking)
-    return Worked(filled, plan.convention, value, work, tuple(_steps(filled, work, ranking, value, nothing=evaluation.no_relevant[0] > 0)))
+    return Worked(filled, chosen, value, work, tuple(_steps(filled, work, ranking, value, nothing=evaluation.no_relevant[0] > 0)))
 
 
 # --- the ranking ----------------------------------------------------------------------------------------------------------------
 
 
-def _documents(labels: Any, scores: Any, doc_ids: Any) -> list[Document]:
-    """The documents as they were given. Scores print as in their own width: 0.3, not 0.30000001192092896."""
-    label, unjudged = as_array("labels", labels)
-    score, absent = (None, None) if scores is None else as_array("scores", scores)
+def _documents(labels: Any, scores: Any, doc_ids: Any, convention: Convention) -> list[Document]:
+    """The documents in the order given, with the numbers that the convention makes of them."""
 
-    def values(array: np.ndarray | None, missing: np.ndarray | None) -> list[Any]:
-        if array is None:
-            return [None] * label.size
-        shown = [tidy(float(str(x))) if math.isfinite(x) else float(x) for x in array.ravel()]
-        return shown if missing is None else [None if gone else x for gone, x in zip(missing.ravel(), shown, strict=True)]
+    def numbers(name: str, given: Any, width: str | None) -> list[Any]:
+        array, missing = as_array(name, given)
+        values = (array if width is None else array.astype(width)).ravel().tolist()
+        return values if missing is None else [None if gone else x for gone, x in zip(missing.ravel(), values, strict=True)]
 
-    names = [None] * label.size if doc_ids is None else id_array("doc_ids", doc_ids).to_pylist()
-    return [Document(*each) for each in zip(values(label, unjudged), values(score, absent), names, strict=True)]
+    label = [None if x is None else tidy(x) for x in numbers("labels", labels, convention.labels)]
+    score = [None] * len(label) if scores is None else numbers("scores", scores, convention.scores)
+    names = [None] * len(label) if doc_ids is None else id_array("doc_ids", doc_ids).to_pylist()
+    return [Document(*each) for each in zip(label, score, names, strict=True)]
 
 
-def _ranking(batch: QueryBatch, documents: list[Document], judged_only: bool, rule: str, depth: int | None) -> Ranking:
+def _ranking(documents: list[Document], rule: str, depth: int | None, judged_only: bool, *, in_order: bool) -> Ranking:
     """All documents in rank order: what the kernels do for the few that count, in plain Python."""
-    scored = batch.scores is not None
-    listed = [each for each in documents if not (scored and each.score is None) and not (judged_only and each.label is None)]
-    aside = tuple(each for each in documents if scored and each.score is None and each.label is not None)
-    if batch.scores is None:
-        return Ranking(tuple(Block(rank, (each,)) for rank, each in enumerate(listed, 1)), aside, depth)
-    # As the batch compares them: the convention may have rounded them.
-    scores = batch.scores.tolist()
-
-    def within_ties(i: int) -> float:
-        if rule == "input":
-            return i
-        if rule == "docid" and batch.doc_order is not None:
-            return int(batch.doc_order[i])
-        return (listed[i].label or 0.0) * (1 if rule == "worst" else -1)
-
-    # Unjudged documents stand behind judged ones of label 0, as in the kernels.
-    order = sorted(range(len(listed)), key=lambda i: (-scores[i], within_ties(i), listed[i].label is None))
-    blocks: list[list[int]] = []
-    for i in order:
-        if rule == "average" and blocks and scores[blocks[-1][0]] == scores[i]:
-            blocks[-1].append(i)
-        else:
-            blocks.append([i])
+    listed = [each for each in documents if (in_order or each.score is not None) and not (judged_only and each.label is None)]
+    aside = tuple(each for each in documents if not in_order and each.score is None and each.label is not None)
+    blocks = [[each] for each in listed]
+    if not in_order:
+        blocks = _by_score(listed, rule)
     firsts = np.cumsum([1, *map(len, blocks)]).tolist()
-    return Ranking(
-        tuple(Block(first, tuple(listed[i] for i in block)) for first, block in zip(firsts, blocks, strict=False)), aside, depth
-    )
+    return Ranking(tuple(Block(first, tuple(block)) for first, block in zip(firsts, blocks, strict=False)), aside, depth)
+
+
+def _by_score(documents: list[Document], rule: str) -> list[list[Document]]:
+    """Documents by score, largest first, those that share it as the rule has them."""
+    if rule == "docid":
+        ordered = sorted(documents, key=lambda each: each.name if isinstance(each.name, bytes) else str(each.name).encode(), reverse=True)
+    elif rule == "input":
+        ordered = list(documents)
+    else:
+        # An unjudged document is worth as little as one of label 0, and less where being judged counts.
+        ordered = sorted(documents, key=lambda each: (each.label or 0.0, each.label is not None), reverse=rule != "worst")
+    blocks: list[list[Document]] = []
+    for each in sorted(ordered, key=lambda each: each.score or 0, reverse=True):
+        if rule == "average" and blocks and blocks[-1][0].score == each.score:
+            blocks[-1].append(each)
+        else:
+            blocks.append([each])
+    return blocks
 
 
 # --- the calculation ------------------------------------------------------------------------------------------------------------
@@ -255,7 +260,9 @@ def _remarks(metric: Metric, ranking: Ranking, rows: list[Row]) -> Iterable[str]
     last = min(n, ranking.n_retrieved if cutoff is None else cutoff)
     if last < n and metric.sees_ties:
         across = any(block.first <= last < block.first + block.span - 1 for block in ranking.blocks)
-        yield f"The list has {n} documents; those below rank {last} do not count" + (", nor do places of a tie below it." if across else ".")
+        yield f"The list has {n} documents; those below rank {last} do not count" + (
+            ", nor do places of a tie below it." if across else "."
+        )
 
 
 # --- text -----------------------------------------------------------------------------------------------------------------------
@@ -286,8 +293,12 @@ def _worksheet(title: str, rows: list[Row], work: Work, total: str) -> Worksheet
 def _cells(name: str, values: list[Any]) -> list[str]:
     """A column as text. Numbers that are not all whole get four decimals, so that their points stand below each other."""
     numbers = [value for value in values if isinstance(value, float)]
-    given = name in ("score", "label", "document", "rank")
-    even = not given and any(not number.is_integer() for number in numbers) and all(abs(x) < 1e9 and (x == 0 or abs(x) >= 1e-4) for x in numbers)
+    given = name in ("score", "document", "rank")
+    even = (
+        not given
+        and any(not number.is_integer() for number in numbers)
+        and all(abs(x) < 1e9 and (x == 0 or abs(x) >= 1e-4) for x in numbers)
+    )
 
     def cell(value: Any) -> str:
         if value is None:

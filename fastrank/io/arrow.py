@@ -20,7 +20,8 @@ EXACT_DECIMAL = 10**15
 # The largest power of ten that is a double.
 EXACT_SCALE = 22
 
-UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, EOFError, zlib.error, UnicodeDecodeError)
+FROM_ARROW = (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+UNREADABLE = (*FROM_ARROW, OSError, EOFError, zlib.error, UnicodeDecodeError)
 
 
 @contextlib.contextmanager
@@ -32,7 +33,9 @@ def reading(where: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
         else:
-            reason = " ".join(" ".join(map(str, error.args)).split())
+            # Arrow says of a pandas column in two arguments what is wrong and where.
+            parts = error.args if all(isinstance(part, str) for part in error.args) else (str(error),)
+            reason = " ".join(": ".join(parts).split())
         raise InputError(f"{where}: {reason}") from error
 
 
@@ -111,6 +114,12 @@ def joined(arrays: Sequence[pa.Array]) -> pa.Array:
 def single(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of decoded values."""
     return joined([decoded(chunk) for chunk in column.chunks] or [decoded(pa.nulls(0, column.type))])
+
+
+def valid(array: pa.Array) -> pa.Array:
+    """The array, unless its text is not UTF-8, as in a damaged file: then Arrow's exception."""
+    array.validate(full=True)
+    return array
 
 
 def first_null(array: pa.Array) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastrank.io.arrow import decoded, joined, normal, single
+from fastrank.io.arrow import decoded, joined, normal, single, valid
 
 # Chunks with fewer rows than this, on the average, are joined first: a chunk costs as much as that many rows.
 SHORT_CHUNK = 1 << 14
@@ -70,7 +70,7 @@ def find_runs(column: pa.ChunkedArray) -> Runs:
         starts.append(begin + n_rows)
         values.append(decoded(chunk.take(pa.array(begin))))
         n_rows += len(chunk)
-    start, value = np.concatenate(starts), joined(values)
+    start, value = np.concatenate(starts), valid(joined(values))
     # Two indices can mean one value, and a run can go on in the next chunk.
     new = np.concatenate(([True], differs(value[:-1], value[1:])))
     return Runs(start, value, n_rows) if new.all() else Runs(start[new], value.filter(pa.array(new)), n_rows)

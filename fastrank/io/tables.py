@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from fastrank._kernel import query_blocks
 from fastrank.errors import InputError
-from fastrank.io.arrow import first_null, is_id, is_number, is_text, joined, normal, numbers, reading, single, value_type
+from fastrank.io.arrow import first_null, is_id, is_number, is_text, joined, normal, numbers, reading, single, valid, value_type
 from fastrank.io.columns import Columns
 from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
 
@@ -73,8 +73,15 @@ def read_columns(
     roles = _Roles(query, label, tuple(scores), doc, weight, tuple(by))
     if isinstance(table, str | os.PathLike):
         file = _ParquetFile(os.fsdecode(table), roles)
-        return _from_memory(file.table(), roles, rows_per_batch) if regroup else _stream(file, roles, rows_per_batch)
-    return _from_memory(_in_memory(table, roles), roles, rows_per_batch)
+        batches = _from_memory(file.table(), roles, rows_per_batch) if regroup else _stream(file, roles, rows_per_batch)
+        return _with_place(batches, file.where)
+    return _with_place(_from_memory(_in_memory(table, roles), roles, rows_per_batch), THE_TABLE)
+
+
+def _with_place(batches: Iterator[Columns], where: str) -> Iterator[Columns]:
+    """A damaged page may be noticed only by what is done with it: an index beyond its dictionary, text that is not UTF-8."""
+    with reading(where):
+        yield from batches
 
 
 @dataclass(frozen=True)
@@ -163,13 +170,13 @@ class _ParquetFile:
 
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """Record batches of at most ``rows_per_batch`` rows."""
-        with reading(self.where):
-            for batch in self.file.iter_batches(rows_per_batch, columns=columns):
-                yield batch.select(columns)
+        for batch in self.file.iter_batches(rows_per_batch, columns=columns):
+            yield batch.select(columns)
 
     def table(self) -> pa.Table:
         """All rows."""
-        return pa.Table.from_batches(list(self.batches(self.columns, 1 << 20)), self.schema)
+        with reading(self.where):
+            return pa.Table.from_batches(list(self.batches(self.columns, 1 << 20)), self.schema)
 
 
 def _in_memory(table: Any, roles: _Roles) -> pa.Table:
@@ -309,7 +316,7 @@ def _columns(part: pa.Table, roles: _Roles, groups: Groups, first_row: int, rows
         scores={name: numbers(part.column(name), ordinal=True) for name in roles.scores},
         offsets=groups.offsets,
         query_ids=groups.query_ids,
-        doc_ids=None if roles.doc is None else single(part.column(roles.doc)),
+        doc_ids=None if roles.doc is None else valid(single(part.column(roles.doc))),
         weights=None,
         by={},
         first_row=first_row,

@@ -7,6 +7,7 @@ comparisons with the reference and benchmarks all read `families`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -186,6 +187,7 @@ class Metric:
         return cls.__dataclass_fields__[name]
 
     @classmethod
+    @functools.cache
     def has_no_relevant_rule(cls) -> bool:
         """Whether a query can have nothing to find, so that its value is a matter of convention."""
         return any(item.name == "no_relevant" for item in dataclasses.fields(cls))
@@ -234,6 +236,10 @@ class Metric:
     def requests(self) -> tuple[Request, ...]:
         """Columns wanted from the shared walk."""
         return ()
+
+    def merit(self) -> Gain | None:
+        """The gain that must fall down the list for the greatest value; None: the label does as well."""
+        return None
 
     def values(self, view: View) -> np.ndarray:
         """The metric of each query, float64[n_queries], whatever stands for a query with nothing to find."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fastrank.gains import tidy
+from fastrank.gains import Gain, Indicator, tidy
 from fastrank.metrics.base import Metric, Request, show_rel, up_to
 from fastrank.metrics.binary import BinaryMetric
 from fastrank.metrics.view import share_of
@@ -80,6 +80,9 @@ class Judged(Metric):
 
     def least_label(self) -> float:
         return 0.0
+
+    def merit(self) -> Gain:
+        return Indicator(-np.inf)
 
     def requests(self) -> tuple[Request, ...]:
         # A threshold below every label: each judged document is a hit.

@@ -26,6 +26,7 @@ from fastrank.gains import (
     discounts,
     gain_of_zero,
     gains_of,
+    rises,
     tidy,
 )
 from fastrank.metrics.base import ANY_GAIN, Metric, Request, no_relevant_parameter, parameter, show_cutoff, up_to
@@ -51,6 +52,10 @@ class _CumulativeGain(Metric):
         assert self.gain is not None
         assert self.discount is not None
         return f"sum over ranks r{up_to(self.k)} of {describe_gain(self.gain)}{describe_discount(self.discount)}"
+
+    def merit(self) -> Gain | None:
+        assert self.gain is not None
+        return None if rises(self.gain) else self.gain
 
     def _request(self) -> Request:
         return Request(self.k, gain=self.gain, discount=self.discount)

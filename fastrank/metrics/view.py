@@ -32,26 +32,30 @@ class Walk(NamedTuple):
     discount: Discount | None
     cutoffs: tuple[Cutoff, ...]
 
-    def serves(self, request: Request) -> bool:
-        """Whether the request's answer is among this walk's columns."""
-        wanted = (request.rel, request.gain, request.discount)
-        return request.k in self.cutoffs and all(w is None or w == mine for w, mine in zip(wanted, self[:3], strict=True))
+
+# Which walk answers a request, and at which of its cutoffs.
+Answers = dict[Request, tuple[Walk, int]]
 
 
-def plan_walks(requests: Sequence[Request]) -> tuple[Walk, ...]:
+def plan_walks(requests: Sequence[Request]) -> Answers:
     """As few walks as the requests allow. A cutoff that differs per query (a share of the list) takes a walk of its own."""
-    walks: list[Walk] = []
+    walks: list[tuple[list[Request], Walk]] = []
     for request in sorted(set(requests), key=lambda request: sum(field is None for field in request[1:])):
-        shared = not isinstance(request.k, Fraction)
-        for place, known in enumerate(walks):
-            merged = [mine if wanted is None else wanted if mine is None else mine for wanted, mine in zip(request[1:], known[:3], strict=True)]
-            agrees = all(None in pair or pair[0] == pair[1] for pair in zip(request[1:], known[:3], strict=True))
-            if agrees and shared and not isinstance(known.cutoffs[0], Fraction):
-                walks[place] = Walk(*merged, cutoffs=tuple(sorted({*known.cutoffs, request.k}, key=_ascending)))
+        own = isinstance(request.k, Fraction)
+        for place, (served, walk) in enumerate(walks):
+            pairs = list(zip(request[1:], walk[:3], strict=True))
+            if not own and not isinstance(walk.cutoffs[0], Fraction) and all(None in pair or pair[0] == pair[1] for pair in pairs):
+                merged = [mine if wanted is None else wanted for wanted, mine in pairs]
+                cutoffs = tuple(sorted({*walk.cutoffs, request.k}, key=_ascending))
+                walks[place] = [*served, request], Walk(*merged, cutoffs=cutoffs)
                 break
         else:
-            walks.append(Walk(*request[1:], cutoffs=(request.k,)))
-    return tuple(walk._replace(rel=np.inf if walk.rel is None else walk.rel) for walk in walks)
+            walks.append(([request], Walk(*request[1:], cutoffs=(request.k,))))
+    answers: Answers = {}
+    for served, walk in walks:
+        walk = walk._replace(rel=np.inf if walk.rel is None else walk.rel)
+        answers.update({request: (walk, walk.cutoffs.index(request.k)) for request in served})
+    return answers
 
 
 def _ascending(k: Cutoff) -> float:
@@ -64,13 +68,13 @@ class View:
     Attributes: `ranks`; `n_queries`; `n_retrieved`, documents of each list after `depth`; `depth`, or None.
     """
 
-    def __init__(self, ranks: JudgedRanks, walks: tuple[Walk, ...], depth: int | None, n_ranks: int) -> None:
+    def __init__(self, ranks: JudgedRanks, answers: Answers, depth: int | None, n_ranks: int) -> None:
         self.ranks = ranks
         self.judged = ranks.judged
         self.n_queries = ranks.judged.n_queries
         self.depth = depth
         self.n_retrieved = ranks.list_size if depth is None else np.minimum(ranks.list_size, depth)
-        self._walks = walks
+        self._answers = answers
         self._n_ranks = n_ranks
         self._made: dict[Walk, tuple[np.ndarray, ...]] = {}
 
@@ -79,9 +83,12 @@ class View:
         return self.judged.n_relevant(rel)
 
     def cutoff(self, k: Cutoff) -> np.ndarray:
-        """The cutoff of each query, int64[n_queries]: k itself, or the exact share of the list, rounded up."""
+        """The cutoff of each query, int64[n_queries]: k itself, or the exact share of the list, rounded up, 1 at least.
+
+        An empty list is cut at 1, so that it counts 0 where something was to be found and not as a query with nothing to find.
+        """
         if isinstance(k, Fraction):
-            return -((-self.n_retrieved * k.numerator) // k.denominator)
+            return np.maximum(1, -((-self.n_retrieved * k.numerator) // k.denominator))
         return np.full(self.n_queries, WHOLE if k is None else k)
 
     def limits(self, ks: tuple[Cutoff, ...]) -> tuple[np.ndarray, int]:
@@ -93,11 +100,11 @@ class View:
 
     def columns(self, request: Request) -> Columns:
         """The walk's answer to a request that the plan knew of."""
-        found = next(walk for walk in self._walks if walk.serves(request))
-        if found not in self._made:
-            self._made[found] = self._walk(found.rel, found.gain, found.discount, self.limits(found.cutoffs))
-        place = found.cutoffs.index(request.k)
-        return Columns(*(column[:, place] for column in self._made[found]))
+        found, place = self._answers[request]
+        made = self._made.get(found)
+        if made is None:
+            made = self._made[found] = self._walk(found.rel, found.gain, found.discount, self.limits(found.cutoffs))
+        return Columns(*[column[:, place] for column in made])
 
     def at(self, limits: np.ndarray, rel: float) -> Columns:
         """A walk with a cutoff of its own for each query, for metrics that cut at a number of relevant documents."""

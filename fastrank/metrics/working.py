@@ -85,7 +85,7 @@ class Ranking:
         return sum(block.n_relevant(rel) for block in self.every())
 
     def row(self, block: Block, **columns: Any) -> Row:
-        """The line of a block: rank ("2-4" for ties, None where it has none), document and score where known, label, then `columns`.
+        """The line of a block: rank ("2-4" for ties, None where it has none), document and score where known, label, `columns`.
 
         What a block of several documents has several of comes as a tuple.
         """
@@ -129,8 +129,8 @@ class Quantity:
 class Work:
     """value = factor * (sum of `column` over `rows`) / divisor.
 
-    `total` names the sum, `title` the table. `spelled` holds terms that read better as written than as decimals (row number -> "2/3"). `ideal_rows`
-    is a second table, whose sum is the divisor. `remarks` are sentences. Without a column the table adds up to nothing.
+    `total` names the sum, `title` the table. `spelled` holds terms that read better as written than as decimals (row number -> "2/3").
+    `ideal_rows` is a second table, whose sum is the divisor. `remarks` are sentences. Without a column the table adds up to nothing.
     """
 
     rows: list[Row]

@@ -37,10 +37,10 @@ class Judged:
         self.offsets = batch.offsets[first : last + 1] - self.base
         self.n_documents = int(self.offsets[-1])
         self.row, self.label, self.starts = _gather(batch.labels[self.base : self.base + self.n_documents], self.offsets, least)
-        self.list_size = np.diff(self.offsets)
+        self.list_size = self.offsets[1:] - self.offsets[:-1]
         self.longest = int(self.list_size.max(initial=0))
-        self.most_counted = int(np.diff(self.starts).max(initial=0))
-        self.codes = batch.label_codes
+        self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
+        self.codes, self.smallest, self.least = batch.label_codes, batch.smallest_label, least
         self.kept: dict[object, Any] = {}
         self.n_unretrieved = np.zeros(self.n_queries, np.int64)
         self.unretrieved_label: np.ndarray | None = None
@@ -59,9 +59,16 @@ class Judged:
         """Documents of each query, retrieved or not, whose label is at least the threshold."""
         key = ("relevant", threshold)
         if key not in self.kept:
-            met = np.concatenate(([0], np.cumsum(self.all_labels >= threshold)))
-            self.kept[key] = met[self.all_starts[1:]] - met[self.all_starts[:-1]]
+            if self.every_label_reaches(threshold):
+                self.kept[key] = self.all_starts[1:] - self.all_starts[:-1]
+            else:
+                met = np.concatenate(([0], np.cumsum(self.all_labels >= threshold)))
+                self.kept[key] = met[self.all_starts[1:]] - met[self.all_starts[:-1]]
         return self.kept[key]
+
+    def every_label_reaches(self, threshold: float) -> bool:
+        """Whether all counted labels are known to be at least the threshold: whole labels above 0 are at least 1."""
+        return self.smallest >= 0 and (threshold <= self.least or (self.codes > 0 and self.least > 0 and threshold <= 1))
 
     def ideal_gains(self, gain: Gain) -> np.ndarray:
         """Gains in the best order, per query from all_starts[q] on."""
@@ -117,48 +124,40 @@ def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_ids: DocI
         rank = judged.row - np.repeat(judged.offsets[:-1], np.diff(judged.starts)) + 1
         ranks = JudgedRanks(judged, rank, np.ones_like(rank), judged.label, judged.row, judged.starts)
     else:
-        key = judged.label if gain is None else judged.gains(judged.label, gain)
-        ranks = _by_score(judged, scores, rule, doc_ids, key)
+        ranks = _by_score(judged, scores, rule, doc_ids)
         if ranks.n_tied and rule in ("best", "worst"):
-            ranks = _settle(ranks, rule, ranks.label if gain is None else judged.gains(ranks.label, gain))
+            ranks = _settle(ranks if gain is None else _ordered_by_gain(ranks, gain), rule, gain)
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
 
 
-def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_ids: DocIds | None, key: np.ndarray) -> JudgedRanks:
+def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_ids: DocIds | None) -> JudgedRanks:
     n = len(judged.row)
     width = np.int32 if scores.dtype.itemsize == 4 else np.int64
     limits = np.iinfo(width)
-    bits = scores.view(width)
-    order_of = (width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
-    above, equal, order, rank, span, row = np.empty((6, n), np.int64)
+    bits = (scores.view(width), width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
+    rank, span, row = np.empty((3, n), np.int64)
     label, n_tied = np.empty(n), np.zeros(1, np.int64)
-    padded = np.empty(judged.longest + 16, width)
-    outputs = (order, rank, span, label, row, n_tied)
-    inputs = (judged.row, judged.label, key)
-    lists = (judged.offsets, judged.starts, MOST_COUNTED)
-    fixed = (bits, bits[judged.row], *order_of, *lists, *inputs, padded, np.empty(12, width), above, equal, *outputs)
+    padded, room = np.empty(judged.longest + 16, width), np.empty((2, MOST_COUNTED), np.int32)
+    fixed = (*bits, judged.offsets, judged.starts, MOST_COUNTED, judged.row, judged.label, padded, np.empty(12, width))
+    outputs = (rank, span, label, row, n_tied)
     if rule == "docid":
         assert doc_ids is not None
-        count.rank_docid(*fixed, doc_ids.text, doc_ids.start, doc_ids.stop)
+        count.rank_docid(*fixed, *room, *outputs, doc_ids.text, doc_ids.start, doc_ids.stop)
     elif rule == "input":
-        count.rank_input(*fixed)
+        count.rank_input(*fixed, *room, *outputs)
     else:
-        count.rank_shared(*fixed)
+        count.rank_shared(*fixed, *room, *outputs)
     if judged.most_counted > MOST_COUNTED:
-        _place_by_sorting(judged, (bits, *order_of), doc_ids if rule == "docid" else None, above, equal, rule in ("input", "docid"))
-        scratch = np.empty_like(order)
-        count.arrange_many(
-            above, equal, judged.starts, MOST_COUNTED, judged.label, judged.row, key, order, scratch, rank, span, label, row, n_tied
-        )
+        above, equal = _place_by_sorting(judged, bits, doc_ids if rule == "docid" else None, rule in ("input", "docid"))
+        order, scratch = np.empty((2, n), np.int64)
+        count.arrange_many(above, equal, judged.starts, MOST_COUNTED, judged.label, judged.row, order, scratch, *outputs)
     shared = bool(n_tied[0]) and rule not in ("input", "docid")
     if n_tied[0] and not shared:
         span = np.ones_like(span)
     return JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared)
 
 
-def _place_by_sorting(
-    judged: Judged, bits: tuple[Any, ...], doc_ids: DocIds | None, above: np.ndarray, equal: np.ndarray, placing: bool
-) -> None:
+def _place_by_sorting(judged: Judged, bits: tuple[Any, ...], doc_ids: DocIds | None, placing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Count the documents above in the queries that have too many counted ones to compare each with all."""
     n_counted, n_documents = len(judged.row), judged.n_documents
     keys = np.empty(n_documents, bits[0].dtype)
@@ -170,17 +169,23 @@ def _place_by_sorting(
     slot = np.full(n_documents, -1)
     slot[judged.row] = np.arange(n_counted)
     sorted_keys = np.empty(n_counted, keys.dtype)
-    n_larger, n_equal, earlier = np.zeros((3, n_counted), np.int64)
+    n_larger, n_equal, earlier, above, equal = np.zeros((5, n_counted), np.int64)
     sort.sort_chosen(keys, judged.starts, MOST_COUNTED, judged.row, sorted_keys, np.empty_like(sorted_keys))
     sort.place_counted(keys, visit, judged.offsets, judged.starts, MOST_COUNTED, sorted_keys, slot, n_larger, n_equal, earlier)
     sort.read_places(keys, judged.starts, MOST_COUNTED, judged.row, sorted_keys, n_larger, n_equal, above, equal)
-    if placing:
-        chosen = np.repeat(np.diff(judged.starts) > MOST_COUNTED, np.diff(judged.starts))
-        above[chosen] += earlier[chosen]
+    return (above + earlier if placing else above), equal
 
 
-def _settle(ranks: JudgedRanks, rule: str, key: np.ndarray) -> JudgedRanks:
+def _ordered_by_gain(ranks: JudgedRanks, gain: Gain) -> JudgedRanks:
+    """Order the documents of one rank by gain, for tables that do not rise with the label."""
+    query = np.repeat(np.arange(ranks.judged.n_queries), np.diff(ranks.starts))
+    order = np.lexsort((-ranks.judged.gains(ranks.label, gain), ranks.rank, query))
+    return replace(ranks, span=ranks.span[order], label=ranks.label[order], row=ranks.row[order])
+
+
+def _settle(ranks: JudgedRanks, rule: str, gain: Gain | None) -> JudgedRanks:
     """Give tied documents the places of the best or the worst order."""
+    key = ranks.label if gain is None else ranks.judged.gains(ranks.label, gain)
     rank, order = np.empty_like(ranks.rank), np.arange(len(ranks.rank))
     if rule == "best":
         ties.place_best(ranks.rank, ranks.span, key, ranks.starts, rank)
@@ -201,21 +206,25 @@ def _with_unretrieved(ranks: JudgedRanks) -> JudgedRanks:
 
 
 def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    row, label, starts = np.empty(len(labels), np.int64), np.empty(len(labels)), np.empty(len(offsets), np.int64)
+    """Rows and labels of the documents that count, and where each query's begin."""
+    starts = np.zeros(len(offsets), np.int64)
     bound = _bound(least, labels.dtype)
     if bound is None:
-        starts[:] = 0
-    else:
-        scan.gather_counted(labels, offsets, bound, row, label, starts)
-    n = int(starts[-1])
-    return row[:n], label[:n], starts
+        return np.empty(0, np.int64), np.empty(0), starts
+    n_words = (len(labels) + 63) // 64
+    word, before = np.empty(n_words, np.uint64), np.empty(n_words, np.int64)
+    scan.mark_counted(labels, bound, word, before)
+    n = int(before[-1]) + int(word[-1]).bit_count() if n_words else 0
+    row, label = np.empty(n, np.int64), np.empty(n)
+    scan.list_counted(labels, offsets, word, before, row, label, starts)
+    return row, label, starts
 
 
 def _bound(least: float, kind: np.dtype) -> np.generic | None:
     """The smallest label of this type that is not below `least`; None when there is none."""
     if kind.kind == "f":
         bound = kind.type(least)
-        return bound if bound >= least else np.nextafter(bound, kind.type(np.inf))
+        return bound if float(bound) >= least else np.nextafter(bound, kind.type(np.inf))
     limits = np.iinfo(kind)
     if least > limits.max:
         return None

@@ -10,42 +10,58 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import kernel, trailing_zeros
+from fastrank._kernel import kernel, set_bits, trailing_zeros
 
 
 @kernel
-def gather_counted(labels: Any, offsets: Any, least: Any, row: Any, label: Any, starts: Any) -> None:
-    """List the documents with label >= least or label < 0: row[i], label[i], and starts[q] where query q's begin.
+def mark_counted(labels: Any, least: Any, word: Any, before: Any) -> None:
+    """word[w] = bit j set where document 64 w + j has label >= least or label < 0; before[w] = how many are set in earlier words.
 
-    64 labels become the bits of one word, whose set bits are then visited: one branch that the processor cannot foresee per 64
-    documents instead of one per document that counts. A missing label (NaN) fails both comparisons, so unjudged documents are never
-    listed. least has the type of the labels: comparing bytes as bytes is eight times as fast as comparing them as doubles.
+    A missing label (NaN) fails both comparisons, so unjudged documents are never marked. least has the type of the labels: comparing
+    bytes as bytes is eight times as fast as comparing them as doubles.
     """
-    n_documents = offsets[-1]
-    n = 0
-    q = 0
-    starts[0] = 0
-    for base in range(0, n_documents, 64):
-        if base + 64 <= n_documents:
-            word = _word(labels, base, 64, least)
+    n = np.int64(0)
+    n_documents = labels.shape[0]
+    for w in range(word.shape[0]):
+        first = 64 * w
+        if first + 64 <= n_documents:
+            word[w] = _word(labels, first, 64, least)
         else:
-            word = _word(labels, base, n_documents - base, least)
-        while word != 0:
-            d = base + np.int64(trailing_zeros(word))
-            word &= word - np.uint64(1)
-            while d >= offsets[q + 1]:
-                q += 1
-                starts[q] = n
-            row[n] = d
-            label[n] = labels[d]
-            n += 1
-    starts[q + 1 :] = n
+            word[w] = _word(labels, first, n_documents - first, least)
+        before[w] = n
+        n += np.int64(set_bits(word[w]))
 
 
 @kernel
-def _word(labels: Any, base: int, width: int, least: Any) -> Any:
+def _word(labels: Any, first: int, width: int, least: Any) -> Any:
     word = np.uint64(0)
     for j in range(width):
-        y = labels[base + j]
+        y = labels[first + j]
         word |= np.uint64((y >= least) | (y < 0)) << np.uint64(j)
     return word
+
+
+@kernel
+def list_counted(labels: Any, offsets: Any, word: Any, before: Any, row: Any, label: Any, starts: Any) -> None:
+    """row, label = the marked documents in order; starts[q] = where those of query q begin.
+
+    The set bits of a word are visited one after the other: one branch that the processor cannot foresee per 64 documents, instead of
+    one per document that counts or per query.
+    """
+    i = 0
+    for w in range(word.shape[0]):
+        bits = word[w]
+        while bits != 0:
+            d = 64 * w + np.int64(trailing_zeros(bits))
+            row[i] = d
+            label[i] = labels[d]
+            bits &= bits - np.uint64(1)
+            i += 1
+    n_words = word.shape[0]
+    for q in range(offsets.shape[0]):
+        w = offsets[q] >> 6
+        if w < n_words:
+            below = (np.uint64(1) << np.uint64(offsets[q] & 63)) - np.uint64(1)
+            starts[q] = before[w] + np.int64(set_bits(word[w] & below))
+        else:
+            starts[q] = i

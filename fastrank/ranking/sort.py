@@ -12,7 +12,7 @@ from fastrank._kernel import kernel
 
 
 @kernel
-def sort_descending(values: Any, start: int, stop: int, scratch: Any) -> None:
+def _sort_descending(values: Any, start: int, stop: int, scratch: Any) -> None:
     """Sort values[start:stop] in place, largest first: runs of 16 by insertion, then merged bottom up."""
     for low in range(start, stop, 16):
         for i in range(low + 1, min(low + 16, stop)):
@@ -44,7 +44,7 @@ def sort_descending(values: Any, start: int, stop: int, scratch: Any) -> None:
 def sort_queries(values: Any, starts: Any, scratch: Any) -> None:
     """Sort the values of each query in place, largest first."""
     for q in range(starts.shape[0] - 1):
-        sort_descending(values, starts[q], starts[q + 1], scratch)
+        _sort_descending(values, starts[q], starts[q + 1], scratch)
 
 
 @kernel
@@ -78,7 +78,7 @@ def sort_chosen(keys: Any, starts: Any, most: int, row: Any, sorted_keys: Any, s
         if starts[q + 1] - starts[q] > most:
             for i in range(starts[q], starts[q + 1]):
                 sorted_keys[i] = keys[row[i]]
-            sort_descending(sorted_keys, starts[q], starts[q + 1], scratch)
+            _sort_descending(sorted_keys, starts[q], starts[q + 1], scratch)
 
 
 @kernel

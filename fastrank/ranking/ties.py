@@ -39,5 +39,5 @@ def place_worst(rank: Any, span: Any, key: Any, starts: Any, out: Any, order: An
             for e in range(i, j):
                 place = i + j - 1 - e
                 order[place] = e
-                out[place] = rank[i] + (span[i] - 1 - (e - i) if key[e] > 0 else j - 1 - e)
+                out[place] = rank[i] + (span[i] - 1 - (e - i) if key[e] >= 0 else j - 1 - e)
             i = j

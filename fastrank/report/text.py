@@ -27,8 +27,8 @@ Summaries = dict[str, Summary]
 
 # Of a table that goes nowhere in particular, such as a repr.
 _WIDTH = 80
-# Longer headers are broken into lines, and row names at one of these widths.
-_HEADER_WIDTH = 16
+# Longer headers and row names are broken into lines, at the first of these widths that serves.
+_HEADER_WIDTHS = (16, 9)
 _NAME_WIDTHS = (36, 24, 16)
 _GAP = "  "
 
@@ -44,6 +44,11 @@ def table(results: Results, form: str = "table", *, confidence: float = 0.95, st
         raise InputError(f"format must be one of {', '.join(map(repr, FORMS))}, not {form!r}.")
     summaries = _summaries(results, confidence)
     return _WRITERS[form](summaries, stream).rstrip("\n")
+
+
+def notes(results: Results, *, confidence: float = 0.95) -> list[str]:
+    """The notes as the tables show them, for forms that have no place for sentences."""
+    return _notes(_summaries(results, confidence))
 
 
 def _summaries(results: Results, confidence: float) -> Summaries:
@@ -186,10 +191,12 @@ def _formulas(summaries: Summaries) -> list[tuple[str, str]]:
 
 
 def _notes(summaries: Summaries) -> list[str]:
-    notes = {name: [note.message for note in summary.notes] for name, summary in summaries.items()}
-    if len({tuple(messages) for messages in notes.values()}) == 1:
-        return next(iter(notes.values()))
-    return [f"{name}: {message}" for name, messages in notes.items() for message in messages]
+    """What is true of every system comes without their names."""
+    systems: dict[str, list[str]] = {}
+    for name, summary in summaries.items():
+        for note in summary.notes:
+            systems.setdefault(note.message, []).append(name)
+    return [message if len(names) == len(summaries) else f"{', '.join(names)}: {message}" for message, names in systems.items()]
 
 
 # --- the terminal ---------------------------------------------------------------------------------------------------------------
@@ -225,15 +232,15 @@ def _terminal(summaries: Summaries, stream: TextIO | None) -> str:
 
 def _fitting(grid: Grid, width: int) -> list[Grid]:
     """The grid in the fewest parts that are no wider than `width`; names are broken no more than that takes."""
-    choices = [list(_parts(grid, width, limit)) for limit in _NAME_WIDTHS]
+    choices = [list(_parts(grid, width, names, header)) for header in _HEADER_WIDTHS for names in _NAME_WIDTHS]
     return min(choices, key=lambda parts: (max(map(_width, parts)) > width, len(parts)))
 
 
-def _parts(grid: Grid, width: int, name_width: int) -> Iterator[Grid]:
+def _parts(grid: Grid, width: int, name_width: int, header_width: int) -> Iterator[Grid]:
     n_names = grid.n_names
     rows = [[*(_broken(name, name_width) for name in row[:n_names]), *row[n_names:]] for row in grid.rows]
     widths = [max((_cell_width(row[c]) for row in rows), default=0) for c in range(len(grid.header))]
-    header = [_broken(text, max(_HEADER_WIDTH, widths[c])) for c, text in enumerate(grid.header)]
+    header = [_broken(text, max(header_width, widths[c])) for c, text in enumerate(grid.header)]
     widths = [max(cells, _cell_width(text)) + len(_GAP) for cells, text in zip(widths, header, strict=True)]
     broken = dataclasses.replace(grid, header=header, rows=rows)
     part: list[int] = []
