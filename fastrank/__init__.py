@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fastrank import reference as reference
     from fastrank.convention import Convention as Convention
     from fastrank.convention import conventions as conventions
-    from fastrank.engine.evaluate import LabelledQueries as LabelledQueries
-    from fastrank.engine.evaluate import evaluate as evaluate
+    from fastrank.engine.calls import LabelledQueries as LabelledQueries
+    from fastrank.engine.calls import evaluate as evaluate
     from fastrank.engine.evaluator import Evaluator as Evaluator
     from fastrank.engine.functions import auc as auc
     from fastrank.engine.functions import average_precision as average_precision
@@ -53,7 +53,7 @@ _HOMES: dict[str, str | None] = {
     "metrics": None,
     "reference": None,
     **dict.fromkeys(("Convention", "conventions"), "convention"),
-    **dict.fromkeys(("LabelledQueries", "evaluate"), "engine.evaluate"),
+    **dict.fromkeys(("LabelledQueries", "evaluate"), "engine.calls"),
     "Evaluator": "engine.evaluator",
     **dict.fromkeys(("auc", "average_precision", "bpref", "concordance", "dcg", "err", "f1", "idcg", "judged", "ndcg"), "engine.functions"),
     **dict.fromkeys(("p_norm_push", "precision", "r_precision", "rbp", "recall", "reciprocal_rank", "success"), "engine.functions"),

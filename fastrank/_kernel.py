@@ -45,7 +45,7 @@ class Intrinsic:
         """What numba inlines, or the twin when the JIT is off."""
         from numba import config
 
-        return self.twin if config.DISABLE_JIT else self._build()
+        return self.twin if getattr(config, "DISABLE_JIT", False) else self._build()
 
 
 class Kernel:
@@ -75,14 +75,14 @@ class Kernel:
         self.function.__qualname__ = f"{self.function.__name__}.{INTRINSICS}"  # part of the cache's file names
         if self.function.__name__.startswith("_"):
             # A helper: LLVM passes an array as seven numbers, so a call that it does not inline costs more than a short loop.
-            return njit(nogil=True, error_model="numpy", forceinline=True)(self.function)  # type: ignore[no-any-return]
+            return njit(nogil=True, error_model="numpy", forceinline=True)(self.function)
         try:
             compiled = njit(nogil=True, cache=True, error_model="numpy")(self.function)
         except RuntimeError as error:  # numba: "cannot cache function ...: no locator available"
             logger.debug("kernels are compiled anew in this process: %s", error)
             compiled = njit(nogil=True, error_model="numpy")(self.function)
         _forgive_unwritable_cache(compiled)
-        return compiled  # type: ignore[no-any-return]
+        return compiled
 
     @property
     def signatures(self) -> list[Any]:
@@ -218,8 +218,8 @@ set_bits = Intrinsic(_set_bits, _build_set_bits)
 
 def _forgive_unwritable_cache(compiled: Any) -> None:
     """A full disk or a directory that vanished must cost the cache entry, not the call."""
-    cache = getattr(compiled, "_cache", None)
-    if not hasattr(cache, "save_overload"):
+    cache: Any = getattr(compiled, "_cache", None)
+    if cache is None or not hasattr(cache, "save_overload"):
         return
     save = cache.save_overload
 

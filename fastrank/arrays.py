@@ -17,7 +17,7 @@ def as_array(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None
-    if isinstance(value, np.ndarray) and value.dtype != object:
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return _numeric(name, value), None
     if hasattr(value, "isna") and hasattr(value, "to_numpy"):
         return _from_pandas(name, value)
@@ -30,7 +30,7 @@ def as_array(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} is not a regular array ({error}). Give lists of unequal length flat, with offsets= or sizes=.") from None
-    if array.dtype == object:
+    if array.dtype.kind == "O":
         return _from_objects(name, array)
     if array.size == 0:
         array = array.astype(np.float64)
@@ -45,14 +45,13 @@ def _numeric(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _from_pandas(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    dtype = getattr(value, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype != object:
-        return _numeric(name, value.to_numpy()), None
+    """A NumPy-backed column as its array; for the others NA is a missing value."""
+    if isinstance(value.dtype, np.dtype):
+        array = value.to_numpy()
+        return _from_objects(name, array) if array.dtype.kind == "O" else (_numeric(name, array), None)
     mask = np.asarray(value.isna(), bool)
-    if dtype == object or not mask.any():
-        array = np.asarray(value.to_numpy())
-        return _from_objects(name, array) if array.dtype == object else (_numeric(name, array), None)
-    return _numeric(name, np.asarray(value.fillna(0).to_numpy())), mask
+    array = np.asarray((value.fillna(0) if mask.any() else value).to_numpy())
+    return _numeric(name, array), mask if mask.any() else None
 
 
 def _from_arrow(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -84,11 +83,12 @@ def _from_objects(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray 
         if any(isinstance(item, str | bytes) for item in array.ravel()):
             raise TypeError("text")
         values = np.array([0 if item is None else item for item in array.ravel()])
-        if values.dtype == object:
+        if values.dtype.kind == "O":
             values = values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         bad = next((item for item in array.ravel() if isinstance(item, str | bytes | list | tuple | np.ndarray)), array.ravel()[0])
-        cure = "Give lists of unequal length flat, with offsets= or sizes=." if not isinstance(bad, str | bytes) else "Convert text to numbers first."
+        flat, text = "Give lists of unequal length flat, with offsets= or sizes=.", "Convert text to numbers first."
+        cure = text if isinstance(bad, str | bytes) else flat
         raise InputError(f"{name} must be numbers, not {bad!r}. {cure}") from None
     return _numeric(name, values.reshape(array.shape)), mask if mask.any() else None
 

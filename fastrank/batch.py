@@ -283,7 +283,8 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
     down = np.flatnonzero(counts[1:] < counts[:-1])
     if down.size:
         i = int(down[0]) + 1
-        raise InputError(f"offsets must not decrease: offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}. For group sizes use sizes=.")
+        where = f"offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}"
+        raise InputError(f"offsets must not decrease: {where}. For group sizes use sizes=.")
     if counts[0] != 0:
         raise InputError(f"offsets must begin with 0: offsets[0] = {counts[0]}. For group sizes use sizes=.")
     if counts[-1] != n:

@@ -6,6 +6,7 @@ Kernels see only arrays, so one compiled loop serves every gain and every discou
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ def rises(gain: Gain) -> bool:
     entries = gain.entries if isinstance(gain, GainTable) else ()
     values = [value for _, value in entries]
     agrees = all(value <= 0 if label < 0 else value >= 0 for label, value in entries)
-    return agrees and all(a <= b for a, b in zip(values, values[1:], strict=False))
+    return agrees and all(a <= b for a, b in itertools.pairwise(values))
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from fastrank.ranking.judged import MOST_COUNTED
+from fastrank.ranking.standing import MOST_COUNTED
 
 GRADES = (0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.7, 2.0, 3.0, 4.0)
 WHOLE_GRADES = (0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 4.0)

@@ -50,14 +50,19 @@ def test_python_examples_run_and_print_what_they_say(page: str, monkeypatch: pyt
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}  # later blocks go on from earlier ones, as a reader would
     runner = doctest.DocTestRunner(optionflags=FLAGS)
-    for line, block in blocks(page, "python", "pycon"):
-        if ">>>" in block:
-            example = doctest.DocTestParser().get_doctest(block, names, page, page, line - 1)
-            runner.run(example, clear_globs=False)
-            names.update(example.globs)
-        else:
-            exec(compile("\n" * (line - 1) + block, page, "exec"), names)  # noqa: S102  (the page's own code)
+    for line, block in blocks(page, "pycon"):
+        example = doctest.DocTestParser().get_doctest(block, names, page, page, line - 1)
+        runner.run(example, clear_globs=False)
+        names.update(example.globs)
     assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_programs_run(page: str) -> None:
+    # In a process of their own: a program may define metrics, which would be known to every later test.
+    program = "\n".join(block for _, block in blocks(page, "python"))
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 COMMANDS = [pytest.param(text, output, id=f"{page}:{line}") for page in PAGES for line, text, output in commands(page)]

@@ -73,7 +73,7 @@ def test_ndcg_is_worked_out_as_in_a_textbook() -> None:
     )
     assert [row["label"] for row in worked.ideal_rows] == [3, 2, 2, 1, 0]
     assert math.fsum(row["term"] for row in worked.ideal_rows) == pytest.approx(7 + 3 / math.log2(3) + 3 / 2 + 1 / math.log2(5), abs=1e-12)
-    assert worked.steps[-1] == "nDCG@5 = DCG@5 / IDCG@5 = 10.4841 / 10.8235 = 0.9686"
+    assert worked.steps[-1] == "nDCG@5 = DCG@5 / IDCG@5 = 10.484 / 10.8235 = 0.9686"
 
 
 def test_average_precision_shows_the_precision_at_each_relevant_rank() -> None:
@@ -118,7 +118,7 @@ def test_ties_by_document_id_put_the_larger_bytes_first(encode: Any) -> None:
     names = [encode(name) for name in ("d9", "é", "z", "d10")]
     worked = fr.explain("DCG", [1, 3, 0, 2], [7, 7, 7, 7], doc_ids=names, ties="docid")
     assert [row["document"] for row in worked.rows] == sorted(
-        names, key=lambda name: "é z d9 d10".split().index(name if isinstance(name, str) else name.decode())
+        names, key=lambda name: ["é", "z", "d9", "d10"].index(name if isinstance(name, str) else name.decode())
     )
 
 

@@ -91,8 +91,9 @@ def evaluate(
 
     Several files are several systems, shown side by side.
     """
-    from fastrank.engine.evaluate import DEFAULT_METRICS
+    from fastrank.engine.calls import DEFAULT_METRICS
     from fastrank.engine.tables import evaluate_table
+    from fastrank.report.per_query import check_per_query, write_per_query
     from fastrank.report.progress import Progress
     from fastrank.report.text import notes, table
 
@@ -100,6 +101,8 @@ def evaluate(
         raise click.UsageError(
             f"--scores belongs to one LETOR file, not to {len(predictions)}. Evaluate them one by one.", click.get_current_context()
         )
+    if per_query is not None:
+        check_per_query(per_query)
     systems: dict[str, Evaluation] = {}
     for name, path in zip(file_names(predictions), predictions, strict=True):
         with Progress(f"reading {path}", hidden=no_progress) as progress:
@@ -117,8 +120,6 @@ def evaluate(
         assert isinstance(results, dict)
         systems |= {_system(name, column, len(predictions), len(score)): result for column, result in results.items()}
     if per_query is not None:
-        from fastrank.report.per_query import write_per_query
-
         write_per_query(systems, per_query)
     shown: Any = next(iter(systems.values())) if len(systems) == 1 else systems
     click.echo(table(shown, form, confidence=confidence, stream=sys.stdout))

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrank.batch import QueryBatch, make_batch
 from fastrank.convention import Convention
-from fastrank.engine.evaluate import DEFAULT_METRICS, Metrics, check_threads
+from fastrank.engine.calls import DEFAULT_METRICS, Metrics, check_threads
 from fastrank.engine.plan import make_plan
 from fastrank.engine.run import Run, notes_of, run_blocks
 from fastrank.errors import InputError
@@ -125,8 +125,13 @@ class Evaluator:
 
     def _identity(self) -> dict[str, Any]:
         plan = self._plan
-        names = [str(metric) for metric in plan.metrics]
-        return {"metrics": names, "convention": plan.convention.name, "depth": plan.depth, "judged_only": plan.judged_only, "per_query": self.per_query}
+        return {
+            "metrics": [str(metric) for metric in plan.metrics],
+            "convention": plan.convention.name,
+            "depth": plan.depth,
+            "judged_only": plan.judged_only,
+            "per_query": self.per_query,
+        }
 
     def _check_alike(self, parts: list[_Part]) -> None:
         for part in parts:
@@ -148,6 +153,7 @@ class Evaluator:
         parts = self._parts
         kept = bool(parts)
         values = np.concatenate([part.values for part in parts]) if kept else np.empty((0, len(self.metrics)))
+        weights = [part.weights for part in parts if part.weights is not None]
         bounds = None
         if self._plan.bounds:
             low = np.concatenate([part.low for part in parts]) if kept else values
@@ -160,7 +166,7 @@ class Evaluator:
             moments=self._moments,
             slice_moments=self._slices,
             query_ids=_joined([part.query_ids for part in parts]),
-            weights=np.concatenate([part.weights for part in parts if part.weights is not None]) if kept and parts[0].weights is not None else None,
+            weights=np.concatenate(weights) if weights else None,
             by={name: _joined([part.by[name] for part in parts]) for name in (parts[0].by if kept else ())},
             no_relevant=tuple(self._counts["no_relevant", column] for column in range(len(self.metrics))),
             notes=notes_of(self._plan, self._counts),

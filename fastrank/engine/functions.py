@@ -92,7 +92,15 @@ def ndcg(
     array([[1. , 1. ],
            [0. , 0.5]])
     """
-    return _judge(lambda each: nDCG(k=each, gain=gain, discount=discount, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(
+        lambda each: nDCG(k=each, gain=gain, discount=discount, ties=ties, no_relevant=no_relevant),
+        k,
+        labels,
+        scores,
+        offsets,
+        sizes,
+        query_ids,
+    )
 
 
 def dcg(
@@ -115,7 +123,7 @@ def dcg(
 
     >>> import fastrank as fr
     >>> fr.dcg([3, 2, 0, 1, 2], k=5).round(4)  # 7 + 3/log2(3) + 1/log2(5) + 3/log2(6)
-    array([10.4841])
+    array([10.484])
     """
     return _judge(lambda each: DCG(k=each, gain=gain, discount=discount, ties=ties), k, labels, scores, offsets, sizes, query_ids)
 
@@ -196,7 +204,15 @@ def average_precision(
     >>> fr.average_precision([3, 0, 2, 3, 1]).round(4)  # (1 + 2/3 + 3/4 + 4/5) / 4
     array([0.8042])
     """
-    return _judge(lambda each: AP(k=each, rel=rel, denominator=denominator, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(
+        lambda each: AP(k=each, rel=rel, denominator=denominator, ties=ties, no_relevant=no_relevant),
+        k,
+        labels,
+        scores,
+        offsets,
+        sizes,
+        query_ids,
+    )
 
 
 def precision(
@@ -353,7 +369,9 @@ def err(
     >>> fr.err([4, 0, 1]) == 15 / 16 + 1 / 3 * 1 / 16 * 1 / 16
     array([ True])
     """
-    return _judge(lambda each: ERR(k=each, max_label=max_label, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(
+        lambda each: ERR(k=each, max_label=max_label, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids
+    )
 
 
 def rbp(

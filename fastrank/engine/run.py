@@ -13,7 +13,7 @@ from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
 from fastrank.metrics.base import Metric
 from fastrank.metrics.view import View
-from fastrank.ranking.judged import Judged, JudgedRanks, stand
+from fastrank.ranking.standing import Judged, JudgedRanks, stand
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch

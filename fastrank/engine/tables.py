@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastrank.batch import make_batch
 from fastrank.convention import Convention
-from fastrank.engine.evaluate import DEFAULT_METRICS, Metrics
+from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.tables import Scattered, read_columns
@@ -81,7 +81,8 @@ def evaluate_table(
         return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}
 
     evaluators = fresh()
-    roles = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": [by] if isinstance(by, str) else by or ()}
+    slices = [by] if isinstance(by, str) else by or ()
+    roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices}
     is_path = isinstance(table, str | os.PathLike)
     if is_path and _is_letor(table):
         _check_letor_roles(names, doc, weight, by)
@@ -129,7 +130,7 @@ def _letor(path: Any, scores: Any, groups: Any) -> Iterator[Columns]:
     from fastrank.io.letor import read_letor
 
     if scores is None:
-        raise InputError(f"{os.fsdecode(path)} is LETOR text, which holds no scores: give a file with one score a line, scores= (--scores).")
+        raise InputError(f"{os.fsdecode(path)} is LETOR text, which holds no scores: give a file of them, one a line, with scores=.")
     yield read_letor(path, scores, groups)
 
 

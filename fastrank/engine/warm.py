@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrank._kernel import Kernel
 from fastrank.arrays import LABEL_TYPES
-from fastrank.engine.evaluate import LabelledQueries, evaluate
+from fastrank.engine.calls import LabelledQueries, evaluate
 from fastrank.metrics.base import families
 
 SCORE_TYPES = ("float32", "float64", "int64")

@@ -13,7 +13,7 @@ import numpy as np
 from fastrank.arrays import as_array
 from fastrank.batch import id_array
 from fastrank.convention import Convention
-from fastrank.engine.evaluate import evaluate
+from fastrank.engine.calls import evaluate
 from fastrank.errors import InputError
 from fastrank.gains import tidy
 from fastrank.metrics.base import Metric
@@ -129,9 +129,9 @@ def explain(
     {'rank': 1, 'label': 3, 'gain': 7, 'discount': 1.0, 'term': 7.0}
     >>> for step in worked.steps:
     ...     print(step)
-    DCG@5 = 7 + 1.8928 + 0.4307 + 1.1606 = 10.4841
+    DCG@5 = 7 + 1.8928 + 0.4307 + 1.1606 = 10.484
     IDCG@5 = 7 + 1.8928 + 1.5 + 0.4307 = 10.8235
-    nDCG@5 = DCG@5 / IDCG@5 = 10.4841 / 10.8235 = 0.9686
+    nDCG@5 = DCG@5 / IDCG@5 = 10.484 / 10.8235 = 0.9686
     """
     evaluation = evaluate(
         labels,

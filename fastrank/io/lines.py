@@ -1,7 +1,7 @@
-"""Lines of qrels and runs: one pass over their bytes, eight at a time.
+"""Fields of qrels and runs, found 64 bytes at a time and read eight at a time.
 
-Text is an array of bytes that ends in a line feed and goes on with at least eight more bytes. Fields are separated by ASCII white
-space; every other byte belongs to a field, NUL and those that are no UTF-8 included.
+Text is an array of bytes whose last byte that matters is a line feed, followed by at least `PADDING` more of them. Fields are separated
+by ASCII white space, as C's isspace has it; every other byte belongs to a field, NUL and those that are no UTF-8 included.
 """
 
 from __future__ import annotations
@@ -11,49 +11,99 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import kernel, leading_zeros, load_word, pointer, trailing_zeros, wide_product
+from fastrank._kernel import kernel, leading_zeros, load_word, pointer, set_bits, trailing_zeros, wide_product
 
-# What the kernels leave off with, one number each: the place they have come to, lines and changes of query written, slots of `odd`
-# used, comments, lines with more fields than six and the first of them, and the line that cannot be read. Places are -1 for none.
-PLACE, LINES, TURNS, ODD, COMMENTS, LONGER, FIRST_LONGER, WRONG = range(8)
+PADDING = 128
+
+# What reading lines leaves off with, one number each: the place it has come to and the field end it takes next, lines and changes of
+# query written, slots of `odd` used, comments, lines with more fields than six and where the first of them begins, and where a line
+# begins that is wrong (-1: none).
+PLACE, FIELD, LINES, TURNS, ODD, COMMENTS, LONGER, FIRST_LONGER, WRONG = range(9)
 
 _FEED, _COMMENT = 10, 35
+
+# Eight bytes at once: the same byte eight times.
 _TOP_BITS = np.uint64(0x8080808080808080)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_EXCLAMATIONS = np.uint64(0x2121212121212121)
-_ZEROS = np.uint64(0x3030303030303030)
-_PAST_NINE = np.uint64(0x7676767676767676)
-_PAIRS = np.uint64(0x00FF00FF00FF00FF)
-_FOURS = np.uint64(0x0000FFFF0000FFFF)
-_EIGHTS = np.uint64(0x00000000FFFFFFFF)
+_FROM_TAB = np.uint64(0x7777777777777777)  # added to seven bits, sets the top bit from 9, the tabulator, on
+_PAST_RETURN = np.uint64(0x7272727272727272)  # ... from 14 on, the byte after the carriage return
+_PAST_NINE = np.uint64(0x7676767676767676)  # ... from 10 on
+_SPACES = np.uint64(0x2020202020202020)
+_DIGIT_ZEROS = np.uint64(0x3030303030303030)
+_FEEDS = np.uint64(0x0A0A0A0A0A0A0A0A)
+_GATHER = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1, has them as the bits of its top byte
+
+_PAIRS, _FOURS, _EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
+_TENS = np.array([10**n for n in range(20)], np.uint64)
+_NONE, _ONE, _THREE, _LAST_NINE = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(511)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SEED, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xA0761D6478BD642F)
-_NONE, _ONE, _THREE, _SIXTY_FOUR = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(64)
-MIDDLE, EXACT = 280, 23
-_LAST_NINE = np.uint64(0x1FF)
-_TENS = np.array([10**n for n in range(20)], np.uint64)
+
+# Powers of ten that are doubles, and the greatest exponent that powers of five are tabled for: with 19 digits, no result is subnormal.
+N_EXACT, MOST = 23, 280
 
 
-# --- fields ---------------------------------------------------------------------------------------------------------------------
+# --- bytes ----------------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def count_feeds(data: Any, first: int, last: int, out: Any) -> None:
+    """Add the number of line feeds in text[first:last] to out[0]."""
+    text = pointer(data)
+    n = _NONE
+    while first + 8 <= last:
+        other = load_word(text, first) ^ _FEEDS
+        n += set_bits(~(((other & _LOW_BITS) + _LOW_BITS) | other) & _TOP_BITS)
+        first += 8
+    out[0] += np.int64(n)
+    for i in range(first, last):
+        out[0] += text[i] == _FEED
+
+
+@kernel
+def _blanks(text: Any, base: int) -> Any:
+    """A word with a bit for each of 64 bytes that is white space."""
+    blanks = _NONE
+    for j in range(8):
+        word = load_word(text, base + 8 * j)
+        low = word & _LOW_BITS
+        found = (((low + _FROM_TAB) & ~(low + _PAST_RETURN)) | ~((low ^ _SPACES) + _LOW_BITS)) & ~word & _TOP_BITS
+        _, gathered = wide_product(found >> np.uint64(7), _GATHER)
+        blanks |= gathered >> np.uint64(56) << np.uint64(8 * j)
+    return blanks
+
+
+@kernel
+def find_field_ends(data: Any, first: int, last: int, ends: Any, n_ends: Any) -> None:
+    """Where the fields of text[first:last], whole lines, end: n_ends[0] places, and then six more that end in no field.
+
+    Twelve places are written per 64 bytes before it is known how many there are: seldom more, so that no branch is mispredicted.
+    """
+    text, end = pointer(data), pointer(ends)
+    n = 0
+    before = _ONE
+    for base in range(first, last, 64):
+        blanks = _blanks(text, base)
+        stops = blanks & ~(blanks << _ONE | before)
+        before = blanks >> np.uint64(63)
+        if base + 64 > last:
+            stops &= (_ONE << np.uint64(last - base)) - _ONE
+        n_here = np.int64(set_bits(stops))
+        for j in range(12):
+            end[n + j] = base + np.int64(trailing_zeros(stops))
+            stops &= stops - min(stops, _ONE)
+        for j in range(12, n_here):
+            end[n + j] = base + np.int64(trailing_zeros(stops))
+            stops &= stops - _ONE
+        n += n_here
+    n_ends[0] = n
+    for j in range(6):
+        end[n + j] = last - 1
 
 
 @kernel
 def _is_blank(byte: Any) -> Any:
     return byte == 32 or 9 <= byte <= 13
-
-
-@kernel
-def _field_end(text: Any, i: int) -> Any:
-    """Place of the first white space from i on."""
-    while True:
-        word = load_word(text, i)
-        # The top bit of each byte that is below "!" and is ASCII.
-        low = ~(((word | _TOP_BITS) - _EXCLAMATIONS) | word) & _TOP_BITS
-        i += np.int64(trailing_zeros(low)) >> 3
-        if low != 0:
-            if _is_blank(text[i]):
-                return i
-            i += 1  # a control character: part of the field
 
 
 @kernel
@@ -72,7 +122,7 @@ def _line_end(text: Any, i: int) -> Any:
 
 
 @kernel
-def _same_bytes(text: Any, a: int, b: int, n: int, other: Any) -> Any:
+def same_bytes(text: Any, a: int, other: Any, b: int, n: int) -> Any:
     """Whether text[a:a + n] and other[b:b + n] are equal."""
     while n >= 8:
         if load_word(text, a) != load_word(other, b):
@@ -84,7 +134,7 @@ def _same_bytes(text: Any, a: int, b: int, n: int, other: Any) -> Any:
 
 
 @kernel
-def hash_bytes(text: Any, i: int, stop: int) -> Any:
+def _hash(text: Any, i: int, stop: int) -> Any:
     """A 64-bit hash of text[i:stop] and its length."""
     state = _SEED ^ np.uint64(stop - i)
     while stop - i > 8:
@@ -97,22 +147,11 @@ def hash_bytes(text: Any, i: int, stop: int) -> Any:
 
 
 @kernel
-def hash_fields(text: Any, start: Any, stop: Any, out: Any) -> None:
+def hash_ids(data: Any, start: Any, stop: Any, out: Any) -> None:
     """out[d] = hash of text[start[d]:stop[d]]."""
+    text = pointer(data)
     for d in range(start.shape[0]):
-        out[d] = hash_bytes(pointer(text), start[d], stop[d])
-
-
-@kernel
-def count_feeds(text: Any, first: int, last: int, out: Any) -> None:
-    """Add the number of line feeds in text[first:last] to out[0]."""
-    while first < last:
-        n = min(last - first, 255)
-        few = np.uint8(0)
-        for i in range(first, first + n):
-            few += np.uint8(text[i] == _FEED)
-        out[0] += few
-        first += n
+        out[d] = _hash(text, start[d], stop[d])
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------------------
@@ -120,13 +159,13 @@ def count_feeds(text: Any, first: int, last: int, out: Any) -> None:
 
 @kernel
 def _digits(text: Any, i: int, stop: int) -> Any:
-    """How many of the next eight bytes are leading digits (below stop), and their value."""
-    digits = load_word(text, i) ^ _ZEROS
+    """How many of the next eight bytes are leading digits (before stop), and the number that they write."""
+    digits = load_word(text, i) ^ _DIGIT_ZEROS
     other = (((digits & _LOW_BITS) + _PAST_NINE) | digits) & _TOP_BITS
     n = min(np.int64(trailing_zeros(other)) >> 3, stop - i)
     if n == 0:
         return n, _NONE
-    # The first digit has the highest weight and the lowest byte: after the shift, bytes before it are zero.
+    # The first digit has the highest weight and the lowest byte: after the shift, the bytes before it are zero.
     digits <<= np.uint64(64 - 8 * n)
     pairs = (digits * _TENS[1] + (digits >> np.uint64(8))) & _PAIRS
     fours = (pairs * _TENS[2] + (pairs >> np.uint64(16))) & _FOURS
@@ -177,22 +216,22 @@ def _exponent(text: Any, i: int, stop: int) -> Any:
 
 @kernel
 def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
-    """mantissa * 10^exponent, rounded once; NaN where this cannot be told here.
+    """mantissa * 10^exponent, rounded once; NaN for exponents that are not tabled.
 
-    Both exact as doubles: one operation rounds once. Else Lemire, Number Parsing at a Gigabyte per Second, 2021: the product with
-    the first 128 bits of 5^exponent decides the rounding. Numbers near the ends of the range are left to others.
+    Where both sides are doubles, one operation rounds once. Else Lemire, Number Parsing at a Gigabyte per Second, 2021: the product
+    with the first 128 bits of 5^exponent (powers holds their halves) decides the rounding of any mantissa below 2^64.
     """
     if mantissa == 0:
         return 0.0
-    if mantissa >> np.uint64(53) == 0 and -EXACT < exponent < EXACT:
+    if mantissa >> np.uint64(53) == 0 and -N_EXACT < exponent < N_EXACT:
         return mantissa / exact[-exponent] if exponent < 0 else mantissa * exact[exponent]
-    if not -MIDDLE <= exponent <= MIDDLE:
+    if not -MOST <= exponent <= MOST:
         return math.nan
-    zeros = leading_zeros(mantissa)
+    zeros = np.int64(leading_zeros(mantissa))
     normal = mantissa << np.uint64(zeros)
-    high, low = wide_product(normal, powers[2 * (MIDDLE + exponent)])
+    high, low = wide_product(normal, powers[2 * (MOST + exponent)])
     if high & _LAST_NINE == _LAST_NINE:
-        more, _ = wide_product(normal, powers[2 * (MIDDLE + exponent) + 1])
+        more, _ = wide_product(normal, powers[2 * (MOST + exponent) + 1])
         carries = low > _ALL - more
         low = low - (_ALL - more) - _ONE if carries else low + more
         high += np.uint64(carries)
@@ -200,9 +239,9 @@ def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
     shift = top + np.uint64(9)
     bits = high >> shift
     if low <= 1 and -4 <= exponent <= 23 and bits & _THREE == 1 and bits << shift == high:
-        bits -= _ONE  # halfway: to even
+        bits -= _ONE  # halfway between two doubles: to the even one
     bits = (bits + (bits & _ONE)) >> _ONE
-    return math.ldexp(np.float64(bits), ((217706 * exponent) >> 16) + np.int64(top) - np.int64(zeros) + 11)
+    return math.ldexp(np.float64(bits), ((217706 * exponent) >> 16) + np.int64(top) - zeros + 11)
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------------------
@@ -210,107 +249,110 @@ def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
 
 @kernel
 def read_run_lines(
-    data: Any, last: int, base: int, progress: Any, exact_powers: Any, split_powers: Any, start: Any, stop: Any, code: Any, score: Any, turns: Any, names: Any,
-    name_stops: Any, odds: Any, most: int
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, start: Any, stop: Any, code: Any, score: Any,
+    turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
 ) -> None:  # fmt: skip
-    """Read the lines of a run that begin before `last`, from state[PLACE] on, until one is wrong or `odd` is full.
+    """Read the lines of a run that begin before `last`, from progress[PLACE] on, until one is wrong or `most` odd scores are found.
 
-    Line n of them goes to row base + n: text[start:stop] is the document, `code` its hash. turn[t] is the row where the query
-    changes, text[name[t]:name_stop[t]] its id. odd[j] = row, start and stop of a score that `_number` cannot read.
+    Line n goes to row base + n: text[start:stop] is the document and `code` its hash. turns[base + t] is a row where the query
+    changes, text[names:name_stops] its id. odds[3 * j] = row, start and stop of a score that `_number` does not read.
     """
-    text, state, odd = pointer(data), pointer(progress), pointer(odds)
-    turn, name, name_stop = pointer(turns), pointer(names), pointer(name_stops)
-    exact, powers = pointer(exact_powers), pointer(split_powers)
+    text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)
+    turn, name, name_stop, tens, fives = pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
     while state[PLACE] < last and state[ODD] < most:
-        line = state[PLACE]
-        i = _next_field(text, line)
-        if text[i] == _FEED or text[line] == _COMMENT:
-            state[COMMENTS] = state[COMMENTS] + text[line] == _COMMENT
-            state[PLACE] = _line_end(text, i) + 1
+        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[LINES]
+        if text[i] == _FEED or text[i] == _COMMENT:
+            _no_line(text, i, end, n_ends, state)
             continue
-        row = base + state[LINES]
-        i = _next_field(text, _query(text, i, row, base, state, turn, name, name_stop))
-        doc = _next_field(text, _field_end(text, i))
-        doc_stop = _field_end(text, doc)
-        rank = _next_field(text, doc_stop)
-        number = _next_field(text, _field_end(text, rank))
-        number_stop = _field_end(text, number)
-        tag = _next_field(text, number_stop)
-        i = _field_end(text, tag)
-        if i == tag:
-            state[WRONG] = line
+        iteration, doc, rank = _next_field(text, end[f]), _next_field(text, end[f + 1]), _next_field(text, end[f + 2])
+        number, tag = _next_field(text, end[f + 3]), _next_field(text, end[f + 4])
+        if text[iteration] == _FEED or text[doc] == _FEED or text[rank] == _FEED or text[number] == _FEED or text[tag] == _FEED:
+            state[WRONG] = state[PLACE]
             return
-        start[row], stop[row], code[row] = doc, doc_stop, hash_bytes(text, doc, doc_stop)
-        score[row] = _number(text, number, number_stop, exact, powers)
+        _turn(text, i, end[f], row, base, state, turn, name, name_stop)
+        start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
+        score[row] = _number(text, number, end[f + 4], tens, fives)
         if score[row] != score[row]:
-            _note_odd(row, number, number_stop, state, odd)
-        state[LINES] = state[LINES] + 1
-        i = _next_field(text, i)
+            _note_odd(row, number, end[f + 4], state, odd)
+        i = _next_field(text, end[f + 5])
+        state[FIELD] = f + 6
         if text[i] != _FEED:
-            i = _longer(text, i, line, state)
+            i = _longer(text, i, end, n_ends, state)
+        state[LINES] = state[LINES] + 1
         state[PLACE] = i + 1
 
 
 @kernel
 def read_qrels_lines(
-    data: Any, last: int, base: int, progress: Any, exact_powers: Any, split_powers: Any, start: Any, stop: Any, code: Any, label: Any, turns: Any, names: Any,
-    name_stops: Any, odds: Any, most: int
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, start: Any, stop: Any, code: Any, label: Any,
+    turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
 ) -> None:  # fmt: skip
     """As `read_run_lines`, for lines of four fields: query, iteration, document, label."""
-    text, state, odd = pointer(data), pointer(progress), pointer(odds)
-    turn, name, name_stop = pointer(turns), pointer(names), pointer(name_stops)
-    exact, powers = pointer(exact_powers), pointer(split_powers)
+    text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)
+    turn, name, name_stop, tens, fives = pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
     while state[PLACE] < last and state[ODD] < most:
-        line = state[PLACE]
-        i = _next_field(text, line)
-        if text[i] == _FEED or text[line] == _COMMENT:
-            state[COMMENTS] = state[COMMENTS] + text[line] == _COMMENT
-            state[PLACE] = _line_end(text, i) + 1
+        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[LINES]
+        if text[i] == _FEED or text[i] == _COMMENT:
+            _no_line(text, i, end, n_ends, state)
             continue
-        row = base + state[LINES]
-        i = _next_field(text, _query(text, i, row, base, state, turn, name, name_stop))
-        doc = _next_field(text, _field_end(text, i))
-        doc_stop = _field_end(text, doc)
-        number = _next_field(text, doc_stop)
-        number_stop = _field_end(text, number)
-        i = _next_field(text, number_stop)
-        if number == number_stop or text[i] != _FEED:
-            state[WRONG] = line
+        iteration, doc, number = _next_field(text, end[f]), _next_field(text, end[f + 1]), _next_field(text, end[f + 2])
+        after = _next_field(text, end[f + 3])
+        if text[iteration] == _FEED or text[doc] == _FEED or text[number] == _FEED or text[after] != _FEED:
+            state[WRONG] = state[PLACE]
             return
-        start[row], stop[row], code[row] = doc, doc_stop, hash_bytes(text, doc, doc_stop)
-        label[row] = _number(text, number, number_stop, exact, powers)
+        _turn(text, i, end[f], row, base, state, turn, name, name_stop)
+        start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
+        label[row] = _number(text, number, end[f + 3], tens, fives)
         if label[row] != label[row]:
-            _note_odd(row, number, number_stop, state, odd)
+            _note_odd(row, number, end[f + 3], state, odd)
+        state[FIELD] = f + 4
         state[LINES] = state[LINES] + 1
-        state[PLACE] = i + 1
+        state[PLACE] = after + 1
 
 
 @kernel
-def _query(text: Any, i: int, row: int, base: int, state: Any, turn: Any, name: Any, name_stop: Any) -> Any:
-    """Where the query's id ends; a turn is written where it is not the id of the line before."""
+def _no_line(text: Any, i: int, end: Any, n_ends: int, state: Any) -> None:
+    """Go beyond a line without fields, or a comment."""
+    if text[i] == _COMMENT:
+        state[COMMENTS] = state[COMMENTS] + 1
+        i = _line_end(text, i)
+        _pass_fields(i, end, n_ends, state)
+    state[PLACE] = i + 1
+
+
+@kernel
+def _pass_fields(i: int, end: Any, n_ends: int, state: Any) -> None:
+    f = state[FIELD]
+    while f < n_ends and end[f] <= i:
+        f += 1
+    state[FIELD] = f
+
+
+@kernel
+def _turn(text: Any, i: int, end: int, row: int, base: int, state: Any, turn: Any, name: Any, name_stop: Any) -> None:
+    """Note where the query is not that of the line before."""
     t = base + state[TURNS]
     if state[TURNS] > 0:
         known = name[t - 1]
-        n = name_stop[t - 1] - known
-        if _same_bytes(text, known, i, n, text) and _is_blank(text[i + n]):
-            return i + n
-    end = _field_end(text, i)
+        if end - i == name_stop[t - 1] - known and same_bytes(text, known, text, i, end - i):
+            return
     turn[t], name[t], name_stop[t] = row, i, end
     state[TURNS] = state[TURNS] + 1
-    return end
 
 
 @kernel
 def _note_odd(row: int, start: int, stop: int, state: Any, odd: Any) -> None:
-    n = state[ODD]
-    odd[3 * n], odd[3 * n + 1], odd[3 * n + 2] = row, start, stop
+    n = 3 * state[ODD]
+    odd[n], odd[n + 1], odd[n + 2] = row, start, stop
     state[ODD] = state[ODD] + 1
 
 
 @kernel
-def _longer(text: Any, i: int, line: int, state: Any) -> Any:
+def _longer(text: Any, i: int, end: Any, n_ends: int, state: Any) -> Any:
     """Count a line with more fields than six, and go to its end."""
     if state[LONGER] == 0:
-        state[FIRST_LONGER] = line
+        state[FIRST_LONGER] = state[PLACE]
     state[LONGER] = state[LONGER] + 1
-    return _line_end(text, i)
+    i = _line_end(text, i)
+    _pass_fields(i, end, n_ends, state)
+    return i

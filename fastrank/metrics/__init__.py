@@ -1,4 +1,5 @@
 """Metrics as values: one file a family, `fr.metrics.nDCG(k=10)`. Importing this package registers them all."""
+
 from __future__ import annotations
 
 from fastrank.metrics.base import Metric, families

@@ -88,7 +88,8 @@ class BinaryMetric(Metric):
 
     @property
     def _hits(self) -> str:
-        return f"(documents with {show_rel(self.rel)} at ranks r{up_to(self.k)})" if self.k else f"(retrieved documents with {show_rel(self.rel)})"
+        relevant = f"documents with {show_rel(self.rel)}"
+        return f"({relevant} at ranks r{up_to(self.k)})" if self.k else f"(retrieved {relevant})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +229,7 @@ class RR(_RecallLike):
 
     @property
     def formula(self) -> str:
-        return f"1 / rank of the first document with {show_rel(self.rel)}, ranks r{up_to(self.k)}" if self.k else f"1 / rank of the first document with {show_rel(self.rel)}"
+        return f"1 / rank of the first document with {show_rel(self.rel)}" + (f", ranks r{up_to(self.k)}" if self.k else "")
 
     def values(self, view: View) -> np.ndarray:
         return self.columns(view).reciprocal_rank
@@ -306,7 +307,9 @@ class AP(_RecallLike):
             limits["retrieved"] = ranking.n_retrieved
         if len(limits) == 1:
             return n_relevant
-        return Quantity(f"min({', '.join(limits)})", min(limits.values()), f"of {', '.join(map(str, limits.values()))}: P {n_relevant.meaning}")
+        return Quantity(
+            f"min({', '.join(limits)})", min(limits.values()), f"of {', '.join(map(str, limits.values()))}: P {n_relevant.meaning}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

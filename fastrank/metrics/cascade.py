@@ -38,7 +38,9 @@ def _expected_reciprocal_rank(rank: Any, stop_chance: Any, starts: Any, cutoffs:
 
 
 @kernel
-def _expected_reciprocal_rank_ties(rank: Any, span: Any, stop_chance: Any, starts: Any, cutoffs: Any, stride: int, unmet: Any, out: Any) -> None:
+def _expected_reciprocal_rank_ties(
+    rank: Any, span: Any, stop_chance: Any, starts: Any, cutoffs: Any, stride: int, unmet: Any, out: Any
+) -> None:
     """As above, in expectation over the orders of equal scores.
 
     unmet[m] is the mean over all m-subsets of a block of the product of (1 - p): the chance of passing m documents of it. It is 1
@@ -90,7 +92,9 @@ class ERR(Metric):
 
     @property
     def formula(self) -> str:
-        return f"sum over ranks r{up_to(self.k)} of p(r) / r * product over ranks before r of (1 - p), p = (2^label - 1) / 2^{self.max_label}"
+        return (
+            f"sum over ranks r{up_to(self.k)} of p(r) / r * product over ranks before r of (1 - p), p = (2^label - 1) / 2^{self.max_label}"
+        )
 
     def least_label(self) -> float:
         return ANY_GAIN

@@ -76,7 +76,9 @@ class Judged(Metric):
 
     @property
     def formula(self) -> str:
-        return f"judged documents at ranks r{up_to(self.k)} / min(k, documents retrieved)" if self.k else "judged documents retrieved / documents retrieved"
+        if self.k is None:
+            return "judged documents retrieved / documents retrieved"
+        return f"judged documents at ranks r{up_to(self.k)} / min(k, documents retrieved)"
 
     def least_label(self) -> float:
         return 0.0

@@ -102,7 +102,7 @@ class DCG(_CumulativeGain):
 
     family: ClassVar[str] = "DCG"
     title: ClassVar[str] = "Discounted cumulative gain"
-    example: ClassVar[str] = "labels 3,2,0,1,2: DCG@5 = 7 + 3/log2(3) + 1/log2(5) + 3/log2(6) = 10.4841"
+    example: ClassVar[str] = "labels 3,2,0,1,2: DCG@5 = 7 + 3/log2(3) + 1/log2(5) + 3/log2(6) = 10.4840"
 
     @property
     def formula(self) -> str:
@@ -146,7 +146,7 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
 
     family: ClassVar[str] = "nDCG"
     title: ClassVar[str] = "Normalised discounted cumulative gain"
-    example: ClassVar[str] = "labels 3,2,0,1,2: nDCG@5 = 10.4841 / 10.8235 = 0.9686"
+    example: ClassVar[str] = "labels 3,2,0,1,2: nDCG@5 = 10.4840 / 10.8235 = 0.9686"
 
     no_relevant: str | None = no_relevant_parameter()
 

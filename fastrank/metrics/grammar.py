@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,7 +45,6 @@ class MetricInfo:
     higher_is_better: bool
 
 
-@functools.cache
 def _known_names() -> dict[str, tuple[str, dict[str, Any]]]:
     """Every name in small letters: its family and what it implies."""
     names: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -131,7 +129,9 @@ def _read(text: str) -> list[Metric]:
     given = {**implied, **arguments}
     if dash:
         given.setdefault("no_relevant", "zero")
-        given.update({name: value for name, value in {"gain": "exp2", "discount": "log2"}.items() if name in metric.parameters() and name not in arguments})
+        for name, value in (("gain", "exp2"), ("discount", "log2")):
+            if name in metric.parameters():
+                given.setdefault(name, value)
     for name in given:
         if name not in metric.parameters():
             near = difflib.get_close_matches(name, metric.parameters(), n=1)
@@ -188,7 +188,8 @@ def _look_up(head: str, text: str) -> tuple[str, dict[str, Any]]:
     known = _known_names()
     if head.lower() in known:
         return known[head.lower()]
-    spelled = {name.lower(): name for family, metric in families.items() for name in (family, *metric.aliases)} | {name: name for name in _IMPLYING}
+    names = [name for family, metric in families.items() for name in (family, *metric.aliases)]
+    spelled = {name.lower(): name for name in (*names, *_IMPLYING)}
     near = difflib.get_close_matches(head.lower(), spelled, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(spelled[name] for name in near)}?" if near else " See list_metrics()."
     raise InputError(f"{text!r} is not a known metric.{hint}")

@@ -19,7 +19,7 @@ from fastrank.gains import tidy
 from fastrank.metrics.base import ANY_GAIN, Metric, Request, between, no_relevant_parameter, parameter, show_rel
 from fastrank.metrics.binary import BinaryMetric
 from fastrank.metrics.working import Block, Quantity, Ranking, Work
-from fastrank.ranking.judged import UNRETRIEVED
+from fastrank.ranking.standing import UNRETRIEVED
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -103,7 +103,9 @@ def _inversions(values: Any, starts: Any, scratch: Any, out: Any) -> None:
 
 
 @kernel
-def _lost_beside_inversions(rank: Any, span: Any, label: Any, starts: Any, list_size: Any, uncounted: Any, unretrieved: int, out: Any) -> None:
+def _lost_beside_inversions(
+    rank: Any, span: Any, label: Any, starts: Any, list_size: Any, uncounted: Any, unretrieved: int, out: Any
+) -> None:
     """Add to out[q] the pairs lost to documents that do not count (label 0), and half of the tied pairs."""
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
@@ -224,9 +226,7 @@ class PNormPush(_RelevantPairs):
         assert self.p is not None
         ranks, total = view.ranks, np.empty(view.n_queries)
         n_relevant, n_other = self.classes(view)
-        _push(
-            ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, n_relevant, float(self.p), total
-        )
+        _push(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, n_relevant, float(self.p), total)
         return np.divide(total, n_other, out=np.zeros(view.n_queries), where=n_other > 0)
 
     def work(self, ranking: Ranking) -> Work:
@@ -252,7 +252,7 @@ class Concordance(Metric):
 
     family: ClassVar[str] = "Concordance"
     title: ClassVar[str] = "Pairwise agreement"
-    source: ClassVar[str] = "Harrell et al., JAMA 247, 1982 (c-index); its complement is the pairwise disagreement of Duchi et al., ICML 2010"
+    source: ClassVar[str] = "Harrell et al., JAMA 247, 1982; 1 - it is the pairwise disagreement of Duchi et al., ICML 2010"
     whole_list_only: ClassVar[bool] = True
     example: ClassVar[str] = "labels 2,0,1: Concordance = 2/3, for 0 stands above 1"
 

@@ -102,7 +102,9 @@ class Bpref(BinaryMetric):
                 shown = {"worse_above": f"{worse}-{worse + m}" if m else worse, "term": r * math.fsum(kept) / len(kept)}
             rows.append(ranking.row(block, relevant=r, **shown))
             worse += m
-        remark = f"R = {most} relevant and N = {n_judged - most} judged non-relevant documents; a term is 1 - min(worse above, R) / min(N, R)."
+        remark = (
+            f"R = {most} relevant and N = {n_judged - most} judged non-relevant documents; a term is 1 - min(worse above, R) / min(N, R)."
+        )
         return Work(rows, total="sum", divisor=replace(n_relevant, symbol="R", meaning=""), remarks=(remark,))
 
     def nothing_to_find(self, view: View) -> np.ndarray:

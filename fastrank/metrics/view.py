@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrank.gains import Discount, Gain, discounts
 from fastrank.metrics.base import Cutoff, Request
-from fastrank.metrics.walk import ideal_walk, walk, walk_ties
-from fastrank.ranking.judged import WHOLE, JudgedRanks
+from fastrank.metrics.walk import ideal_walk, walk_placed, walk_ties
+from fastrank.ranking.standing import WHOLE, JudgedRanks
 
 
 class Columns(NamedTuple):
@@ -27,7 +27,7 @@ class Columns(NamedTuple):
 class Walk(NamedTuple):
     """One walk of the plan: the requests that share a gain, a discount and a threshold, and their cutoffs."""
 
-    rel: float
+    rel: float | None
     gain: Gain | None
     discount: Discount | None
     cutoffs: tuple[Cutoff, ...]
@@ -45,17 +45,13 @@ def plan_walks(requests: Sequence[Request]) -> Answers:
         for place, (served, walk) in enumerate(walks):
             pairs = list(zip(request[1:], walk[:3], strict=True))
             if not own and not isinstance(walk.cutoffs[0], Fraction) and all(None in pair or pair[0] == pair[1] for pair in pairs):
-                merged = [mine if wanted is None else wanted for wanted, mine in pairs]
+                merged: list[Any] = [mine if wanted is None else wanted for wanted, mine in pairs]
                 cutoffs = tuple(sorted({*walk.cutoffs, request.k}, key=_ascending))
-                walks[place] = [*served, request], Walk(*merged, cutoffs=cutoffs)
+                walks[place] = [*served, request], Walk(merged[0], merged[1], merged[2], cutoffs)
                 break
         else:
-            walks.append(([request], Walk(*request[1:], cutoffs=(request.k,))))
-    answers: Answers = {}
-    for served, walk in walks:
-        walk = walk._replace(rel=np.inf if walk.rel is None else walk.rel)
-        answers.update({request: (walk, walk.cutoffs.index(request.k)) for request in served})
-    return answers
+            walks.append(([request], Walk(request.rel, request.gain, request.discount, (request.k,))))
+    return {request: (walk, walk.cutoffs.index(request.k)) for served, walk in walks for request in served}
 
 
 def _ascending(k: Cutoff) -> float:
@@ -103,7 +99,8 @@ class View:
         found, place = self._answers[request]
         made = self._made.get(found)
         if made is None:
-            made = self._made[found] = self._walk(found.rel, found.gain, found.discount, self.limits(found.cutoffs))
+            rel = np.inf if found.rel is None else found.rel
+            made = self._made[found] = self._walk(rel, found.gain, found.discount, self.limits(found.cutoffs))
         return Columns(*[column[:, place] for column in made])
 
     def at(self, limits: np.ndarray, rel: float) -> Columns:
@@ -118,11 +115,10 @@ class View:
         cutoffs, stride = limits
         hits, dcg, precisions, rr, success = (np.empty((self.n_queries, cutoffs.shape[1])) for _ in range(5))
         if ranks.shared:
-            walk_ties(
-                ranks.rank, ranks.span, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr, success, np.empty(2)
-            )
+            spans = (ranks.rank, ranks.span, gains, ranks.label, ranks.starts)
+            walk_ties(*spans, rel, table, cutoffs, stride, hits, dcg, precisions, rr, success, np.empty(2))
         else:
-            walk(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr)
+            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr)
             success = (hits > 0).astype(np.float64)
         return hits, dcg, precisions, rr, success
 
@@ -133,7 +129,9 @@ class View:
         if key not in made:
             gains = self.judged.ideal_gains(gain)
             # The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
-            cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (np.array([[WHOLE if k is None else k]]), 0)
+            cutoffs, stride = (
+                (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (np.array([[WHOLE if k is None else k]]), 0)
+            )
             out = np.empty((self.n_queries, 1))
             n_documents = self.judged.list_size + self.judged.n_unretrieved
             ideal_walk(gains, self.judged.all_starts, n_documents, discounts(discount, self._n_ranks), cutoffs, stride, out)

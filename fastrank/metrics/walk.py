@@ -13,9 +13,10 @@ from fastrank._kernel import kernel
 
 
 @kernel
-def walk(
-    rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any, precisions: Any, rr: Any
-) -> None:
+def walk_placed(
+    rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any,
+    precisions: Any, rr: Any,
+) -> None:  # fmt: skip
     """Fill the columns for documents that no longer tie. Cutoffs ascend; query q has cutoffs[q * stride]: stride 0 shares one row."""
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
@@ -64,7 +65,7 @@ def walk_ties(
     rank: Any, span: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any,
     precisions: Any, rr: Any, success: Any, block: Any,
 ) -> None:  # fmt: skip
-    """As `walk`, in expectation over the orders of equal scores. A document alone gives the same bits as there."""
+    """As `walk_placed`, in expectation over the orders of equal scores. A document alone gives the same bits as there."""
     n_cutoffs = hits.shape[1]
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
@@ -98,7 +99,8 @@ def walk_ties(
 
 @kernel
 def _write(
-    q: int, c: int, n_met: float, total: float, precision: float, first: float, found: float, hits: Any, dcg: Any, precisions: Any, rr: Any, success: Any
+    q: int, c: int, n_met: float, total: float, precision: float, first: float, found: float, hits: Any, dcg: Any, precisions: Any,
+    rr: Any, success: Any,
 ) -> None:  # fmt: skip
     hits[q, c] = n_met
     dcg[q, c] = total
@@ -109,7 +111,7 @@ def _write(
 
 @kernel
 def ideal_walk(gains: Any, starts: Any, n_documents: Any, discount: Any, cutoffs: Any, stride: int, out: Any) -> None:
-    """out[q, c] = discounted gain of the ideal order, summed term by term as `walk` sums, so that an ideal list gives exactly 1.
+    """out[q, c] = discounted gain of the ideal order, summed term by term as `walk_placed` sums, so that an ideal list gives exactly 1.
 
     Gains descend within a query; documents that are not listed gain 0 and stand before those with a negative gain.
     """

@@ -16,13 +16,13 @@ from fastrank._kernel import kernel
 
 @kernel
 def rank_shared(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any, equal: Any,
-    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
+    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """Write the counted documents of each query in rank order; equal scores share a rank and are ordered by label, largest first.
 
-    Queries with more than `most` counted documents are left alone; above and equal have room for that many (a multiple of four). n_tied[0] counts the
-    queries with equal scores at a counted document.
+    Queries with more than `most` counted documents are left alone; above and equal have room for that many, a multiple of four.
+    n_tied[0] counts the queries with equal scores at a counted document.
     """
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
@@ -36,8 +36,8 @@ def rank_shared(
 
 @kernel
 def rank_input(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any, equal: Any,
-    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
+    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand in the order of the input."""
     for q in range(offsets.shape[0] - 1):
@@ -59,8 +59,8 @@ def rank_input(
 
 @kernel
 def rank_docid(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any, equal: Any,
-    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
+    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
     text: Any, id_start: Any, id_stop: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand by document id, the larger in bytes first. Only ids of equal scores are compared."""
@@ -83,8 +83,8 @@ def rank_docid(
 
 @kernel
 def arrange_many(
-    above: Any, equal: Any, starts: Any, most: int, label: Any, row: Any, order: Any, scratch: Any, rank: Any, span: Any, label_out: Any,
-    row_out: Any, n_tied: Any,
+    above: Any, equal: Any, starts: Any, most: int, label: Any, row: Any, order: Any, scratch: Any, rank: Any, span: Any,
+    label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """Write the queries that `rank_shared` left alone, whose documents have been counted otherwise."""
     for q in range(starts.shape[0] - 1):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from fastrank.convention import Convention, as_convention, conventions
 from fastrank.gains import tidy
-from fastrank.metrics.base import families, show_cutoff
+from fastrank.metrics.base import families, show_cutoff, show_rel
 from fastrank.metrics.grammar import list_metrics, parse_metric
 from fastrank.report.text import console_for, write
 
@@ -80,13 +80,12 @@ def convention_page(name: str, stream: TextIO | None = None) -> str:
 
 
 def _choices(convention: Convention) -> list[tuple[str, str]]:
-    rel = str(convention.rel)
     rows = [
         ("gain", str(convention.gain)),
         ("discount", str(convention.discount)),
         ("equal scores", convention.ties),
         ("nothing to find", convention.no_relevant),
-        ("relevant", f"label {rel}" if rel.startswith(">") else f"label >= {rel}"),
+        ("relevant", show_rel(convention.rel)),
         ("scores compared as", convention.scores or "given"),
         ("labels held as", convention.labels or "given"),
         ("negative labels", "legal" if convention.negative_labels else "an error"),

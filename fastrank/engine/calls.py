@@ -15,7 +15,7 @@ from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import BLOCK, Run, run
 from fastrank.errors import InputError
 from fastrank.metrics.base import Metric
-from fastrank.ranking.judged import Judged
+from fastrank.ranking.standing import Judged
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
@@ -106,8 +106,11 @@ def evaluate(
 
 def check_threads(threads: int | None) -> int | None:
     """None, or a whole number from 1 up."""
-    if threads is None or (isinstance(threads, int | np.integer) and not isinstance(threads, bool) and threads >= 1):
-        return threads if threads is None else int(threads)
+    if threads is None:
+        return None
+    given: object = threads
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
+        return int(given)
     raise InputError(f"threads must be a whole number from 1 up, or None for all {available_threads()} processors, not {threads!r}.")
 
 
@@ -143,7 +146,7 @@ class LabelledQueries:
         given: dict[str, Any] = {"sizes": sizes, "query_ids": query_ids, "doc_ids": doc_ids, "weights": weights, "by": by}
         self._batch = make_batch(labels, None, offsets, **given, convention=self.convention)
         if self._batch.regrouped:
-            raise InputError("query_ids: the rows of a query must stand together here, since scores come in the same order. Sort both by query.")
+            raise InputError("query_ids: the rows of a query must stand together here, as scores come in the same order. Sort by query.")
         self._shape = np.shape(labels)
         self._kept: dict[float, list[Judged]] = {}
 
@@ -176,7 +179,12 @@ class LabelledQueries:
         work = Run(plan, batch, check_scores(batch, score, self.convention))
         threads = check_threads(threads)
         blocks = self._blocks(plan, batch, threads)
-        map_blocks(lambda first, last: [work.block(judged) for judged in blocks[first:last]], np.arange(len(blocks) + 1), documents=1, threads=threads)
+
+        def compute(first: int, last: int) -> None:
+            for judged in blocks[first:last]:
+                work.block(judged)
+
+        map_blocks(compute, np.arange(len(blocks) + 1), documents=1, threads=threads)
         return work.result()
 
     def _blocks(self, plan: Plan, batch: QueryBatch, threads: int | None) -> list[Judged]:

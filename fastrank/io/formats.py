@@ -1,0 +1,330 @@
+"""One file of rows, in any format: what it is by its first bytes, and its columns as record batches, as often as they are wanted.
+
+CSV has no types: there every value comes as the text it is written as, and unquoted nothing as null.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fastrank.errors import InputError
+from fastrank.io.arrow import is_text
+from fastrank.io.roles import IDS, Roles
+
+# How much is looked at to tell what a file is. The header of a CSV file, and some lines of JSON, must fit.
+HEAD = 1 << 20
+# The longest line that a CSV or JSON file may have.
+BLOCK = 1 << 24
+
+COMPRESSION = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bz2"}
+COMPRESSED_SUFFIX = re.compile(r"\.(gz|gzip|zst|zstd|lz4|bz2)$")
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+DELIMITERS = (",", "\t", ";", "|")
+KNOWN = "Parquet, CSV, TSV, JSON lines, Arrow IPC and ORC, plain or compressed by gzip, zstd, bz2 or lz4"
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Bytes by name: a file in a file system, or what was read from something that can be read once."""
+
+    where: str
+    name: str
+    open_file: Callable[[], pa.NativeFile] = field(repr=False)
+
+    @cached_property
+    def compression(self) -> str | None:
+        """The codec that the first bytes tell."""
+        with self.open_file() as file:
+            head = file.read(4)
+        return next((codec for magic, codec in COMPRESSION.items() if head.startswith(magic)), None)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, unpacked."""
+        with self.stream() as stream:
+            return bytes(stream.read(HEAD))
+
+    def stream(self) -> pa.NativeFile:
+        """The bytes in order, unpacked."""
+        file = self.open_file()
+        return file if self.compression is None else pa.CompressedInputStream(file, self.compression)
+
+    def random(self) -> pa.NativeFile:
+        """The bytes in any order, unpacked: in memory where they are compressed as a whole."""
+        if self.compression is None:
+            return self.open_file()
+        with self.stream() as stream:
+            return pa.BufferReader(stream.read())
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, without that of a compression."""
+        name = COMPRESSED_SUFFIX.sub("", self.name.lower())
+        return name[name.rfind(".") :] if "." in name.rsplit("/", 1)[-1] else ""
+
+
+class Rows(Protocol):
+    """A file that has been opened: its columns, by name and type, and rows."""
+
+    untyped: ClassVar[bool]
+    schema: pa.Schema
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches of these columns, in this order, with about so many rows."""
+
+
+def open_rows(place: Place, roles: Roles, names_of_folders: Sequence[str] = ()) -> Rows:
+    """Find out what a file is and open it. ``names_of_folders``: columns that need not be in the file."""
+    return _format_of(place)(place, roles, names_of_folders)
+
+
+def _format_of(place: Place) -> Callable[[Place, Roles, Sequence[str]], Rows]:
+    """What the first bytes say; for text, which has no sign, the name."""
+    head = place.head
+    if not head:
+        raise InputError(f"{place.where} is empty.")
+    for magic, kind in MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if head.startswith(UTF_16):
+        raise InputError(f"{place.where} is text in UTF-16: save it as UTF-8.")
+    if place.suffix in BINARY_SUFFIXES:
+        return BINARY_SUFFIXES[place.suffix]
+    if b"\0" in head:
+        raise InputError(f"{place.where} is in no format that is known here: these are {KNOWN}.")
+    first = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    if first == b"[" and place.suffix in JSON_SUFFIXES:
+        raise InputError(f"{place.where} is one JSON array: write one object a line instead (JSON lines).")
+    return JsonRows if first == b"{" or place.suffix in JSON_SUFFIXES else CsvRows
+
+
+# --- binary formats -------------------------------------------------------------------------------------------------------------
+
+
+class ParquetRows:
+    """A Parquet file."""
+
+    untyped = False
+
+    def __init__(self, place: Place, roles: Roles, _names_of_folders: Sequence[str]) -> None:
+        self.place = place
+        with place.random() as source, pq.ParquetFile(source) as file:
+            self.schema, self._metadata = file.schema_arrow, file.metadata
+        # Indices into a dictionary are compared and handed over several times as fast as the texts themselves. Not so for
+        # doc_ids, nearly all of which differ.
+        names = self.schema.names
+        coded = (name for name in dict.fromkeys((roles.query, *roles.by)) if names.count(name) == 1)
+        self._coded = [name for name in coded if is_text(self.schema.field(name).type)]
+        if self._coded:
+            with place.random() as source, self._open(source) as file:
+                self.schema = file.schema_arrow
+
+    def _open(self, source: pa.NativeFile) -> pq.ParquetFile:
+        return pq.ParquetFile(source, metadata=self._metadata, read_dictionary=self._coded)
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches of at most ``rows_per_batch`` rows."""
+        with self.place.random() as source, self._open(source) as file:
+            for batch in file.iter_batches(rows_per_batch, columns=columns):
+                yield batch.select(columns)
+
+
+class IpcRows:
+    """Arrow IPC: a file (Feather version 2) or a stream."""
+
+    untyped = False
+
+    def __init__(self, place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> None:
+        self.place = place
+        self._is_file = place.head.startswith(IPC_FILE)
+        with self._bytes() as source, self._reader(source, None) as reader:
+            self.schema = reader.schema
+
+    def _bytes(self) -> pa.NativeFile:
+        return self.place.random() if self._is_file else self.place.stream()
+
+    def _reader(self, source: pa.NativeFile, columns: list[int] | None) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=columns)
+        return (pa.ipc.open_file if self._is_file else pa.ipc.open_stream)(source, options=options)
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The record batches of the file; long ones in parts."""
+        places = [self.schema.names.index(name) for name in columns]
+        with self._bytes() as source, self._reader(source, places) as reader:
+            found = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
+            for batch in found:
+                # Nothing else vouches for what the offsets in these bytes point to.
+                batch.validate(full=True)
+                yield from _parts(batch.select(columns), rows_per_batch)
+
+
+class OrcRows:
+    """An ORC file."""
+
+    untyped = False
+
+    def __init__(self, place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> None:
+        from pyarrow.orc import ORCFile
+
+        self.place, self._open = place, ORCFile
+        with place.random() as source:
+            self.schema = ORCFile(source).schema
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The stripes of the file, in parts."""
+        with self.place.random() as source:
+            file = self._open(source)
+            for i in range(file.nstripes):
+                yield from _parts(file.read_stripe(i, columns=columns).select(columns), rows_per_batch)
+
+
+def _feather_1(place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> Rows:
+    raise InputError(f"{place.where} is in version 1 of the Feather format: write it again in version 2, or as Parquet.")
+
+
+def _parts(batch: pa.RecordBatch, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(batch), rows_per_batch):
+        yield batch.slice(start, rows_per_batch)
+
+
+# --- text formats ---------------------------------------------------------------------------------------------------------------
+
+
+class CsvRows:
+    """Values separated by commas, tabs, semicolons or bars, under a line of names."""
+
+    untyped = True
+
+    def __init__(self, place: Place, roles: Roles, names_of_folders: Sequence[str]) -> None:
+        self.place = place
+        text = place.head.decode("utf-8-sig", "replace").lstrip("\r\n")
+        headers = {delimiter: next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []) for delimiter in DELIMITERS}
+        # Which one it is the names tell: no guess is needed. Otherwise the one that the suffix promises shows what is missing.
+        wanted = set(roles.columns) - set(names_of_folders)
+        usual = "\t" if place.suffix in TAB_SUFFIXES else max(DELIMITERS, key=lambda delimiter: len(headers[delimiter]))
+        self._delimiter = next((delimiter for delimiter, names in headers.items() if wanted <= set(names)), usual)
+        self.schema = pa.schema([(name, pa.string()) for name in headers[self._delimiter]])
+        self._has_rows = len(text.splitlines()) > 1
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - blocks of bytes decide
+        """Record batches of text, one for each block of the file."""
+        from pyarrow import csv as arrow_csv
+
+        if not self._has_rows:
+            return
+        reading = arrow_csv.ReadOptions(block_size=BLOCK)
+        parsing = arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
+        converting = arrow_csv.ConvertOptions(
+            include_columns=columns,
+            column_types=dict.fromkeys(columns, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        with self.place.stream() as source, arrow_csv.open_csv(source, reading, parsing, converting) as reader:
+            yield from reader
+
+
+class JsonRows:
+    """JSON lines: an object a line. Text stays the text it is and never becomes a date; numbers are integers or doubles."""
+
+    untyped = False
+
+    def __init__(self, place: Place, roles: Roles, _names_of_folders: Sequence[str]) -> None:
+        types = _json_types(place)
+        self.schema = pa.schema(list(types.items()))
+        names = [name for name in roles.read(list(types)) if name in types]
+        asked = pa.schema([(name, _json_type(name, types[name], roles)) for name in names])
+        try:
+            self._table = _read_json(place, asked)
+        except pa.ArrowInvalid:
+            # A fraction may come after whole numbers only.
+            wider = pa.schema([(each.name, pa.float64() if pa.types.is_integer(each.type) else each.type) for each in asked])
+            self._table = _read_json(place, wider)
+        for each in self._table.schema:
+            self.schema = self.schema.set(self.schema.names.index(each.name), each)
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches of at most ``rows_per_batch`` rows."""
+        yield from self._table.select(columns).to_batches(rows_per_batch)
+
+
+def _read_json(place: Place, schema: pa.Schema) -> pa.Table:
+    from pyarrow import json as arrow_json
+
+    parsing = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    with place.stream() as source:
+        return arrow_json.read_json(source, arrow_json.ReadOptions(block_size=BLOCK), parsing)
+
+
+def _json_types(place: Place) -> dict[str, pa.DataType]:
+    """The columns that the first lines have, by their values: Arrow's own guess would take text for dates."""
+    whole = len(place.head) < HEAD
+    lines = place.head.removeprefix(codecs.BOM_UTF8).splitlines()
+    kinds: dict[str, set[type]] = {}
+    for number, line in enumerate(lines if whole or len(lines) == 1 else lines[:-1], 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{place.where}, line {number} is no JSON object ({error}): write one object a line.") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{place.where}, line {number} is no JSON object: write one object a line.")
+        for name, value in row.items():
+            kinds.setdefault(name, set()).add(type(value))
+    return {name: _type_of(found - {type(None)}) for name, found in kinds.items()}
+
+
+def _type_of(kinds: set[type]) -> pa.DataType:
+    for known, of in JSON_TYPES:
+        if kinds <= known:
+            return of
+    return pa.struct([])
+
+
+def _json_type(name: str, of: pa.DataType, roles: Roles) -> pa.DataType:
+    """A column of nothing but null so far may still become what its role wants."""
+    if not pa.types.is_null(of):
+        return of
+    own = {role for role, asked in roles.asked() if asked == name}
+    return pa.string() if own & {*IDS, "by"} or not own else pa.float64()
+
+
+IPC_FILE = b"ARROW1"
+MAGIC: dict[bytes, Callable[[Place, Roles, Sequence[str]], Rows]] = {
+    b"PAR1": ParquetRows,
+    IPC_FILE: IpcRows,
+    b"\xff\xff\xff\xff": IpcRows,
+    b"ORC": OrcRows,
+    b"FEA1": _feather_1,
+}
+# Files of these names that do not begin as they should are damaged: their reader says so.
+BINARY_SUFFIXES: dict[str, Callable[[Place, Roles, Sequence[str]], Rows]] = {
+    ".parquet": ParquetRows,
+    ".orc": OrcRows,
+    ".arrow": IpcRows,
+    ".arrows": IpcRows,
+    ".feather": IpcRows,
+    ".ipc": IpcRows,
+}
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+TAB_SUFFIXES = (".tsv", ".tab")
+JSON_TYPES: tuple[tuple[set[type], pa.DataType], ...] = (
+    (set(), pa.null()),
+    ({str}, pa.string()),
+    ({bool}, pa.bool_()),
+    ({int}, pa.int64()),
+    ({int, float}, pa.float64()),
+)

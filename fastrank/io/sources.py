@@ -1,0 +1,340 @@
+"""Everything that can be read as a table: files in any number, place and format, and Arrow data of any make.
+
+A path may be a file, a directory, a pattern or the URI of any of them. Folders named ``key=value`` give a column each, as text.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from fastrank.errors import InputError
+from fastrank.io.arrow import UNREADABLE, is_text, normal, numbers_of_text, reading, value_type
+from fastrank.io.formats import Place, Rows, open_rows
+from fastrank.io.roles import NUMBERS, Roles
+
+THE_TABLE = "the table"
+# A column beside those of a filtered source: the row that each was before.
+ROW = "\0row"
+
+URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+WILD = re.compile(r"[*?\[]")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+KNOWN = "a path, pattern or URI, a list of paths, Arrow data, or a data frame with __arrow_c_stream__"
+
+
+class Source(Protocol):
+    """Rows that can be read more than once. ``schema``: the columns that are wanted."""
+
+    where: str
+    schema: pa.Schema
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches of these columns, in this order."""
+
+
+def open_source(table: Any, roles: Roles) -> Source | pa.Table:
+    """What can be read again as a source, all else as a table in memory. Names and types are checked, the filter is applied."""
+    if isinstance(table, str | os.PathLike) or hasattr(table, "read") or (isinstance(table, list | tuple) and _are_paths(table)):
+        source: Source = Files(table, roles)
+    elif type(table).__module__ == "pyarrow._dataset":
+        source = Dataset(table, roles)
+    else:
+        rows = _in_memory(table, roles)
+        return rows if roles.filter is None else _filtered(rows, roles, 0)
+    return source if roles.filter is None or isinstance(source, Dataset) else Filtered(source, roles)
+
+
+def is_one_file(table: Any) -> bool:
+    """Whether a table is the path of a single file here, and so may be text of another kind."""
+    return isinstance(table, str | os.PathLike) and os.path.isfile(table)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------------
+
+
+class Files:
+    """Files with the same columns, one after the other."""
+
+    def __init__(self, table: Any, roles: Roles) -> None:
+        items = table if isinstance(table, list | tuple) else [table]
+        places = [place for item in items for place in find(item)]
+        twice = next((place.where for i, place in enumerate(places) if place.where in {before.where for before in places[:i]}), None)
+        if twice is not None:
+            raise InputError(f"{twice} is named twice: name each file once.")
+        self.where = places[0].where if len(places) == 1 else f"these {len(places)} files"
+        self._parts = [_Part.open(place, roles) for place in places]
+        self.schema = self._common(roles)
+
+    def _common(self, roles: Roles) -> pa.Schema:
+        """Types that hold the values of every file."""
+        first, *others = self._parts
+        untyped = set(roles.columns)
+        for part in self._parts:
+            roles.check_types(part.schema, part.untyped)
+            untyped &= part.untyped
+        schema = first.schema
+        for part in others:
+            for i, one in enumerate(schema):
+                other = part.schema.field(one.name)
+                if one.type != other.type:
+                    schema = schema.set(i, pa.field(one.name, _wider(one, other, first.where, part.where)))
+        roles.check_types(schema, untyped)
+        return schema
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The record batches of each file in turn."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for part in self._parts:
+            with reading(part.where):
+                for batch in part.batches(columns, rows_per_batch):
+                    yield batch if batch.schema.types == schema.types else batch.cast(schema)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One of the files, with the columns that its folders name. ``untyped``: those whose values are text for want of types."""
+
+    where: str
+    rows: Rows
+    folders: dict[str, pa.Scalar]
+    schema: pa.Schema
+    untyped: frozenset[str]
+
+    @classmethod
+    def open(cls, place: Place, roles: Roles) -> _Part:
+        folders = _folders(place.name)
+        with reading(place.where):
+            rows = open_rows(place, roles, list(folders))
+        names = rows.schema.names
+        folders = {name: value for name, value in folders.items() if name not in names}
+        roles.check_names([*names, *folders], place.where)
+        of_folder = pa.dictionary(pa.int32(), pa.string())
+        wanted = roles.read([*names, *folders])
+        schema = pa.schema([pa.field(name, of_folder) if name in folders else rows.schema.field(name) for name in wanted])
+        return cls(place.where, rows, folders, schema, frozenset(wanted if rows.untyped else folders))
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        own = [name for name in columns if name not in self.folders]
+        # The number of rows must come from somewhere.
+        asked = own or self.rows.schema.names[:1]
+        for batch in self.rows.batches(asked, rows_per_batch):
+            arrays = dict(zip(asked, batch.columns, strict=True))
+            for name in set(columns) - set(own):
+                value = pa.array([self.folders[name]], pa.string())
+                arrays[name] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(batch), np.int32)), value)
+            yield pa.record_batch([arrays[name] for name in columns], names=columns)
+
+
+def _folders(name: str) -> dict[str, str | None]:
+    """Columns and values in a path such as ``locale=de/day=2024-01-01/part-0.parquet``."""
+    pairs = (part.partition("=") for part in re.split(r"[/\\]", name)[:-1])
+    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
+
+
+def _wider(one: pa.Field, other: pa.Field, where: str, other_where: str) -> pa.DataType:
+    """A type for the values of both: longer integers, floats, longer text."""
+    fields = [pa.field(each.name, value_type(each.type)) for each in (one, other)]
+    try:
+        return pa.unify_schemas([pa.schema([each]) for each in fields], promote_options="permissive").field(0).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        types = f"{fields[0].type} in {where} and {fields[1].type} in {other_where}"
+        raise InputError(f'column "{one.name}" is {types}: write all files alike.') from None
+
+
+# --- places ---------------------------------------------------------------------------------------------------------------------
+
+
+def find(item: Any) -> list[Place]:
+    """The files that a path, pattern, directory, URI or open file means; those of a directory or pattern sorted by name."""
+    if hasattr(item, "read"):
+        return [_read_once(item)]
+    text = os.fsdecode(item)
+    places = _remote(text) if URI.match(text) else _local(os.path.expanduser(text))
+    if not places:
+        what = f"no file matches {text}" if WILD.search(text) else f"{text} is a directory without files"
+        raise InputError(f"{what}: give the path of a file, or of a directory that holds some.")
+    return places
+
+
+def _read_once(file: Any) -> Place:
+    where = str(getattr(file, "name", "the open file"))
+    with reading(where):
+        content = file.read()
+    if isinstance(content, str):
+        raise InputError(f"{where} is open as text: open it in binary mode, or give its path.")
+    return Place(where, where, lambda: pa.BufferReader(content))
+
+
+def _local(path: str) -> list[Place]:
+    system = fs.LocalFileSystem()
+    if os.path.lexists(path) or not WILD.search(path):
+        return _of_path(system, path, path)
+    return [place for match in sorted(glob.glob(path, recursive=True)) for place in _of_path(system, match, match)]
+
+
+def _remote(uri: str) -> list[Place]:
+    """Files of a URI. A question mark begins the options of the file system; the other wildcards make a pattern."""
+    with reading(uri):
+        address, mark, options = uri.partition("?")
+        wild = WILD.search(address)
+        if wild is None:
+            system, path = fs.FileSystem.from_uri(uri)
+            return _of_path(system, path, uri)
+        folder = address[: address.rindex("/", 0, wild.start())]
+        system, base = fs.FileSystem.from_uri(folder + mark + options)
+        pattern = re.compile(_regex(base + address[len(folder) :]))
+        found = system.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True))
+        files = sorted(info.path for info in found if info.type == fs.FileType.File and pattern.fullmatch(info.path))
+        return [_place(system, path, folder + path[len(base) :]) for path in files]
+
+
+def _regex(pattern: str) -> str:
+    """A pattern of paths as a regular expression: ``**/`` is any folders, ``*`` anything but a slash."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\[[^]]+\])", pattern)
+    return "".join(words.get(part, part if part.startswith("[") else re.escape(part)) for part in parts)
+
+
+def _of_path(system: fs.FileSystem, path: str, where: str) -> list[Place]:
+    with reading(where):
+        kind = system.get_file_info(path).type
+        if kind == fs.FileType.Unknown:
+            # A pipe or a device: its bytes come once.
+            with open(path, "rb") as file:
+                return [_read_once(file)]
+        if kind != fs.FileType.Directory:
+            return [_place(system, path, where)]
+        base = path.rstrip("/") or path
+        found = system.get_file_info(fs.FileSelector(base, recursive=True))
+        files = sorted(info.path for info in found if info.type == fs.FileType.File)
+    return [_place(system, each, where.rstrip("/") + each[len(base) :]) for each in files if not _is_hidden(each[len(base) :])]
+
+
+def _is_hidden(path: str) -> bool:
+    """What Spark and other writers lay beside their data begins with an underscore or a dot."""
+    return any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def _place(system: fs.FileSystem, path: str, where: str) -> Place:
+    return Place(where, path, lambda: system.open_input_file(path))
+
+
+def _are_paths(items: Sequence[Any]) -> bool:
+    return bool(items) and all(isinstance(item, str | os.PathLike) for item in items)
+
+
+# --- Arrow data -----------------------------------------------------------------------------------------------------------------
+
+
+class Dataset:
+    """A pyarrow Dataset or Scanner-like source; it applies the filter itself, so rows are counted after it."""
+
+    def __init__(self, dataset: Any, roles: Roles) -> None:
+        self.where, self._dataset, self._filter = "the dataset", dataset, roles.filter
+        names = dataset.schema.names
+        roles.check_names(names, self.where)
+        roles.check_types(dataset.schema)
+        self.schema = pa.schema([dataset.schema.field(name) for name in roles.columns])
+        if roles.filter is not None:
+            _check_filter(dataset.schema, roles)
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches in the order of the dataset's files."""
+        yield from self._dataset.scanner(columns=columns, filter=self._filter, batch_size=rows_per_batch).to_batches()
+
+
+def _in_memory(table: Any, roles: Roles) -> pa.Table:
+    """Arrow data of any make as a table of the columns wanted. A stream gives up its other columns batch by batch."""
+    if isinstance(table, pa.Table):
+        roles.check_names(table.schema.names, THE_TABLE)
+        table = table.select(roles.read(table.schema.names))
+    else:
+        with reading(THE_TABLE):
+            reader = _reader(table, roles)
+        roles.check_names(reader.schema.names, THE_TABLE)
+        columns = roles.read(reader.schema.names)
+        schema = pa.schema([reader.schema.field(name) for name in columns])
+        with reading(THE_TABLE):
+            table = pa.Table.from_batches([batch.select(columns) for batch in reader], schema)
+    roles.check_types(table.schema)
+    return table
+
+
+def _reader(table: Any, roles: Roles) -> pa.RecordBatchReader:
+    kind = type(table)
+    if hasattr(table, "__arrow_c_stream__"):
+        library = kind.__module__.partition(".")[0]
+        if library in ("pandas", "polars") and hasattr(table, "columns"):
+            # The other columns cost time, or are of a kind that Arrow does not have. Index levels of pandas become columns too.
+            names = [str(name) for name in table.columns]
+            levels = [str(name) for name in table.index.names] if library == "pandas" else []
+            roles.check_names(names + levels, THE_TABLE)
+            columns = roles.read(names + levels)
+            wanted = [name in columns for name in names]
+            table = table.loc[:, wanted] if library == "pandas" else table.select(columns)
+        return pa.RecordBatchReader.from_stream(table)
+    if hasattr(table, "__arrow_c_array__"):
+        batch = pa.record_batch(table)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    raise InputError(f"table must be {KNOWN}, not {kind.__module__}.{kind.__qualname__}. For arrays use evaluate.")
+
+
+# --- filters --------------------------------------------------------------------------------------------------------------------
+
+
+class Filtered:
+    """The rows of a source that pass a filter, with the row that each was in a column of its own."""
+
+    def __init__(self, source: Source, roles: Roles) -> None:
+        self.where, self._source, self._roles = source.where, source, roles
+        _check_filter(source.schema, roles)
+        self.schema = pa.schema([source.schema.field(name) for name in roles.columns]).append(pa.field(ROW, pa.int64()))
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """Record batches of the rows that are left."""
+        n_rows = 0
+        for batch in self._source.batches(self._source.schema.names, rows_per_batch):
+            kept = _filtered(pa.Table.from_batches([batch]), self._roles, n_rows).select([*columns, ROW])
+            n_rows += len(batch)
+            yield from kept.combine_chunks().to_batches()
+
+
+def _filtered(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
+    """The rows that pass, of the columns asked for and `ROW`."""
+    rows = pa.array(np.arange(len(table)))
+    passing = _comparable(table, roles).append_column(ROW, rows).filter(roles.filter).column(ROW)
+    kept = table.select(roles.columns).take(passing)
+    return kept.append_column(ROW, pc.add(passing, first_row))
+
+
+def _comparable(table: pa.Table, roles: Roles) -> pa.Table:
+    """The columns that the filter may look at, in types that it can compare: labels, scores and weights of a CSV file as numbers."""
+    numeric = {name for role, name in roles.asked() if role in NUMBERS}
+    columns = {}
+    for name in table.schema.names:
+        column = pa.chunked_array([normal(chunk) for chunk in table.column(name).chunks], normal(pa.nulls(0, table.schema.field(name).type)).type)
+        if name in numeric and is_text(value_type(column.type)):
+            column = pa.chunked_array([numbers_of_text(chunk).cast(pa.float64()) for chunk in column.chunks], pa.float64())
+        columns[name] = column
+    return pa.table(columns)
+
+
+def _check_filter(schema: pa.Schema, roles: Roles) -> None:
+    """Whether the columns of a filter are there, and of types that it can compare."""
+    try:
+        _comparable(schema.empty_table(), roles).filter(roles.filter)
+    except UNREADABLE as error:
+        missing = re.match(r"No match for FieldRef\.Name\((.*?)\) in ", str(error))
+        reason = f'there is no column "{missing[1]}"' if missing else " ".join(str(error).split())
+        raise InputError(f"filter {roles.filter}: {reason}.") from error
