@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -185,7 +186,7 @@ def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convent
     import pyarrow as pa
 
     label, smallest, largest = _checked_labels(rows, place, convention)
-    score = None if rows.score is None else _checked_scores(rows, place, convention)
+    score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place)
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
     set_aside: np.ndarray | None = None
     kept: np.ndarray | None = None
@@ -236,17 +237,17 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple
     return label, smallest, largest
 
 
-def _checked_scores(rows: _Rows, place: _Place, convention: Convention) -> np.ndarray:
-    score = score_array(rows.score)
-    if score.dtype.kind == "f" and score.size and np.isnan(score.min()):
+def _checked_scores(given: np.ndarray, absent: np.ndarray | None, convention: Convention, place: Callable[[], _Place]) -> np.ndarray:
+    score = score_array(given)
+    if score.dtype.kind == "f" and score.size and math.isnan(score.min()):
         wrong = np.isnan(score)
-        if rows.absent is None or np.any(wrong & ~rows.absent):
-            row = _first(wrong, rows.absent)
+        if absent is None or np.any(wrong & ~absent):
+            where = place()(_first(wrong, absent))
             cure = "Give every retrieved document a number, or a null (masked) score to a document that was not retrieved."
-            raise InputError(f"scores must not be NaN: {place(row)}. {cure}")
+            raise InputError(f"scores must not be NaN: {where}. {cure}")
     if convention.scores == "float32" or (convention.scores == "float64" and score.dtype == np.int64):
         with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite there as well
-            score = score.astype(convention.scores)
+            score = frozen(score.astype(convention.scores), convention.scores)
     return score
 
 
@@ -447,8 +448,7 @@ def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:
 
 def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:
     """Other scores for the documents of a batch, checked and frozen."""
-    n = int(batch.offsets[-1])
-    if score.size != n:
-        raise InputError(f"scores must have one entry a document, {n}, not {score.size}.")
-    checked = _checked_scores(_Rows(batch.labels, None, score, None, None), _Place(batch.offsets, batch.query_ids), convention)
-    return frozen(checked, checked.dtype)
+    if score.size != len(batch.labels):
+        raise InputError(f"scores must have one entry a document, {len(batch.labels)}, not {score.size}.")
+    flat = score if score.ndim == 1 else score.ravel()
+    return _checked_scores(flat, None, convention, lambda: _Place(batch.offsets, batch.query_ids))

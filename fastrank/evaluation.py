@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +155,7 @@ class Evaluation:
         weights: np.ndarray | None = None,
         by: Mapping[str, pa.Array] | None = None,
         slice_moments: SliceMoments | None = None,
-        notes: Sequence[Note] = (),
+        notes: Sequence[Note] | Callable[[], Sequence[Note]] = (),
         bounds: Bounds | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
@@ -165,7 +165,7 @@ class Evaluation:
         self.query_ids = query_ids
         self.weights = weights
         self.by = dict(by or {})
-        self.notes = tuple(notes)
+        self._notes = notes
         self.bounds = bounds
         self.values = values
         if values is not None:
@@ -174,6 +174,11 @@ class Evaluation:
             self.values.flags.writeable = False
         self._given_moments = None if moments is None else tuple(moments)
         self._given_slice_moments = slice_moments
+
+    @functools.cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What was skipped, tied, missing or cut. Put into words when first read: a training loop never does."""
+        return tuple(self._notes() if callable(self._notes) else self._notes)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:

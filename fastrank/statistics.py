@@ -32,7 +32,7 @@ _LEAST_IN_LOG = 1e-5
 
 
 @kernel
-def _add_values_and_squares(bits: Any, bins: Any) -> None:
+def add_values_and_squares(bits: Any, bins: Any) -> None:
     """Add to the row of each value's exponent its mantissa, in two limbs of 32 bits, and the square of it, in limbs of 18 bits."""
     for i in range(bits.shape[0]):
         word = bits[i]
@@ -54,7 +54,7 @@ def _add_values_and_squares(bits: Any, bins: Any) -> None:
 
 
 @kernel
-def _add_products(bits: Any, others: Any, bins: Any) -> None:
+def add_products(bits: Any, others: Any, bins: Any) -> None:
     """Add to the row of the two exponents' sum the product of the two mantissas, in limbs of 18 bits."""
     for i in range(bits.shape[0]):
         word = bits[i]
@@ -102,7 +102,7 @@ def _sums(values: np.ndarray) -> tuple[int, int]:
     total = squares = 0
     for start in range(0, len(values), _CHUNK):
         bins = np.zeros((2048, 7), dtype=np.int64)
-        _add_values_and_squares(_bits(values[start : start + _CHUNK]), bins)
+        add_values_and_squares(_bits(values[start : start + _CHUNK]), bins)
         for row in np.flatnonzero(bins.any(axis=1)).tolist():
             low, high, *limbs = bins[row].tolist()
             # A mantissa of row e is worth 2^(e - 1075).
@@ -118,7 +118,7 @@ def _sum_of_products(values: np.ndarray, others: np.ndarray) -> int:
     total = 0
     for start in range(0, len(values), _CHUNK):
         bins = np.zeros((4096, 5), dtype=np.int64)
-        _add_products(_bits(values[start : start + _CHUNK]), _bits(others[start : start + _CHUNK]), bins)
+        add_products(_bits(values[start : start + _CHUNK]), _bits(others[start : start + _CHUNK]), bins)
         for row in np.flatnonzero(bins.any(axis=1)).tolist():
             total += _join(bins[row].tolist()) << (row - 2)
     return total

@@ -725,7 +725,7 @@ def test_data_frames_name_the_nearest_columns_too() -> None:
 def test_what_is_no_table_is_an_error_that_says_what_is(wrong: Any) -> None:
     if isinstance(wrong, str):
         wrong = polars_frame(small(["a"])).lazy()
-    with pytest.raises(InputError, match=r"table must be the path of a Parquet file, Arrow data, or a data frame .*, not \w+"):
+    with pytest.raises(InputError, match=r"table must be a path, pattern or URI, a list of paths, Arrow data, or a data frame .*, not \w+"):
         columns(wrong)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank._kernel import available_threads, map_blocks
+from fastrank._kernel import available_threads, map_blocks, query_blocks
 from fastrank.arrays import as_array
-from fastrank.batch import QueryBatch, check_scores, make_batch
+from fastrank.batch import check_scores, make_batch
 from fastrank.convention import Convention, as_convention
 from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import BLOCK, Run, run
@@ -147,8 +147,8 @@ class LabelledQueries:
         self._batch = make_batch(labels, None, offsets, **given, convention=self.convention)
         if self._batch.regrouped:
             raise InputError("query_ids: the rows of a query must stand together here, as scores come in the same order. Sort by query.")
-        self._shape = np.shape(labels)
-        self._kept: dict[float, list[Judged]] = {}
+        self._named = convention  # a name is found faster among the plans made before than a whole convention
+        self._kept: dict[Plan, list[Judged]] = {}
 
     def __repr__(self) -> str:
         return f"LabelledQueries({self.n_queries} queries, {int(self._batch.offsets[-1])} documents)"
@@ -170,28 +170,28 @@ class LabelledQueries:
         threads: int | None = None,
     ) -> Evaluation:
         """Judge these labels under new scores, one per document in the order of the labels. Options and errors as `fr.evaluate`."""
-        plan = make_plan(metrics, self.convention, ties=ties, no_relevant=no_relevant, depth=depth, bounds=bounds)
+        plan = make_plan(metrics, self._named, ties=ties, no_relevant=no_relevant, depth=depth, bounds=bounds)
         score, absent = as_array("scores", scores)
         if absent is not None:
             raise InputError("scores must not be null here: LabelledQueries keeps one list of documents. Use evaluate().")
-        batch = self._batch
-        plan.check(batch)
-        work = Run(plan, batch, check_scores(batch, score, self.convention))
-        threads = check_threads(threads)
-        blocks = self._blocks(plan, batch, threads)
+        blocks = self._blocks(plan)
+        work = Run(plan, self._batch, check_scores(self._batch, score, plan.convention))
+        if len(blocks) == 1:
+            work.block(blocks[0])
+            return work.result()
 
         def compute(first: int, last: int) -> None:
             for judged in blocks[first:last]:
                 work.block(judged)
 
-        map_blocks(compute, np.arange(len(blocks) + 1), documents=1, threads=threads)
+        map_blocks(compute, np.arange(len(blocks) + 1), documents=1, threads=check_threads(threads))
         return work.result()
 
-    def _blocks(self, plan: Plan, batch: QueryBatch, threads: int | None) -> list[Judged]:
-        if plan.least not in self._kept:
-            made: list[Judged] = []
-            map_blocks(
-                lambda first, last: made.append(Judged(batch, first, last, plan.least)), batch.offsets, documents=BLOCK, threads=threads
-            )
-            self._kept[plan.least] = sorted(made, key=lambda judged: judged.first)
-        return self._kept[plan.least]
+    def _blocks(self, plan: Plan) -> list[Judged]:
+        """What the labels say under a plan, found at its first use."""
+        blocks = self._kept.get(plan)
+        if blocks is None:
+            plan.check(self._batch)
+            cuts = query_blocks(self._batch.offsets, BLOCK)
+            blocks = self._kept[plan] = [Judged(self._batch, first, last, plan.least) for first, last in cuts]
+        return blocks

@@ -108,9 +108,9 @@ class Evaluator:
         self._plan.check(batch)
         work = Run(self._plan, batch, batch.scores)
         run_blocks(work, self._threads)
-        moments = moments_by_metric(self.metrics, work.values, batch.weights)
-        slices = moments_by_slice(self.metrics, work.values, batch.weights, batch.by) if batch.by else {}
-        part = _Part(work.values, work.low, work.high, batch.query_ids, batch.weights, dict(batch.by or {}))
+        moments = moments_by_metric(self.metrics, work.columns.T, batch.weights)
+        slices = moments_by_slice(self.metrics, work.columns.T, batch.weights, batch.by) if batch.by else {}
+        part = _Part(work.columns.T, work.low.T, work.high.T, batch.query_ids, batch.weights, dict(batch.by or {}))
         self._check_alike([part])
         self._add(batch.n_queries, moments, slices, work.totals(), [part] if self.per_query else [])
 

@@ -5,13 +5,14 @@ All take the same data, in the same order: labels, scores, offsets. `ndcg` says 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fastrank.batch import make_batch
-from fastrank.engine.plan import make_plan
+from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import Run, run_blocks
 from fastrank.errors import InputError
 from fastrank.metrics import AP, AUC, DCG, ERR, IDCG, RBP, RR, Bpref, Concordance, F, Judged, Metric, P, PNormPush, R, Rprec, Success, nDCG
@@ -19,26 +20,30 @@ from fastrank.metrics import AP, AUC, DCG, ERR, IDCG, RBP, RR, Bpref, Concordanc
 Cutoffs = int | float | str | Sequence[int | float | str] | None
 
 
-def _each(make: Any, k: Cutoffs) -> tuple[tuple[Metric, ...], bool]:
-    """The metric at each cutoff, and whether several were asked for."""
-    if isinstance(k, Sequence | np.ndarray) and not isinstance(k, str):
-        if not len(k):
-            raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
-        return tuple(make(each) for each in k), True
-    return (make(k),), False
-
-
-def _judge(make: Any, k: Cutoffs, labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any) -> np.ndarray:
-    metrics, several = _each(make, k)
-    plan = make_plan(metrics, "fastrank")
+def _judge(
+    metric: type[Metric], k: Cutoffs, parameters: dict[str, Any], labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any
+) -> np.ndarray:
+    several = isinstance(k, Sequence | np.ndarray) and not isinstance(k, str)
+    if several and not len(k):
+        raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
+    question = metric, tuple(k) if several else (k,), tuple(parameters.items())
+    try:
+        plan, places = _plan(*question)
+    except TypeError:  # a gain or discount given as a table cannot be looked up
+        plan, places = _plan.__wrapped__(*question)
     batch = make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=plan.convention)
     plan.check(batch)
     work = Run(plan, batch, batch.scores)
     run_blocks(work, None)
-    if not several:
-        return np.ascontiguousarray(work.values[:, 0])
-    filled = [metric.fill(plan.convention) for metric in metrics]
-    return work.values[:, [plan.metrics.index(metric) for metric in filled]]
+    return work.columns[places].T if several else work.columns[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...]) -> tuple[Plan, list[int]]:
+    """The plan of a call, and which of its metrics stands at each cutoff: the same cutoff may be asked for twice."""
+    metrics = [metric(k=k, **dict(parameters)) for k in ks]
+    plan = make_plan(metrics, "fastrank")
+    return plan, [plan.metrics.index(each.fill(plan.convention)) for each in metrics]
 
 
 def ndcg(
@@ -93,13 +98,7 @@ def ndcg(
            [0. , 0.5]])
     """
     return _judge(
-        lambda each: nDCG(k=each, gain=gain, discount=discount, ties=ties, no_relevant=no_relevant),
-        k,
-        labels,
-        scores,
-        offsets,
-        sizes,
-        query_ids,
+        nDCG, k, {"gain": gain, "discount": discount, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
     )
 
 
@@ -125,7 +124,7 @@ def dcg(
     >>> fr.dcg([3, 2, 0, 1, 2], k=5).round(4)  # 7 + 3/log2(3) + 1/log2(5) + 3/log2(6)
     array([10.484])
     """
-    return _judge(lambda each: DCG(k=each, gain=gain, discount=discount, ties=ties), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(DCG, k, {"gain": gain, "discount": discount, "ties": ties}, labels, scores, offsets, sizes, query_ids)
 
 
 def idcg(
@@ -149,7 +148,7 @@ def idcg(
     >>> fr.idcg([3, 2, 0, 1, 2], k=5).round(4)  # 7 + 3/log2(3) + 3/log2(4) + 1/log2(5)
     array([10.8235])
     """
-    return _judge(lambda each: IDCG(k=each, gain=gain, discount=discount), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(IDCG, k, {"gain": gain, "discount": discount}, labels, scores, offsets, sizes, query_ids)
 
 
 def reciprocal_rank(
@@ -175,7 +174,7 @@ def reciprocal_rank(
     >>> fr.reciprocal_rank([1, 0, 0, 1, 0, 0, 0, 1], sizes=[1, 3, 4]).tolist()
     [1.0, 0.3333333333333333, 0.25]
     """
-    return _judge(lambda each: RR(k=each, rel=rel, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(RR, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def average_precision(
@@ -205,13 +204,7 @@ def average_precision(
     array([0.8042])
     """
     return _judge(
-        lambda each: AP(k=each, rel=rel, denominator=denominator, ties=ties, no_relevant=no_relevant),
-        k,
-        labels,
-        scores,
-        offsets,
-        sizes,
-        query_ids,
+        AP, k, {"rel": rel, "denominator": denominator, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
     )
 
 
@@ -239,7 +232,7 @@ def precision(
     >>> fr.precision([1, 0, 1, 1, 0], k=[1, 5])
     array([[1. , 0.6]])
     """
-    return _judge(lambda each: P(k=each, rel=rel, denominator=denominator, ties=ties), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(P, k, {"rel": rel, "denominator": denominator, "ties": ties}, labels, scores, offsets, sizes, query_ids)
 
 
 def recall(
@@ -265,7 +258,7 @@ def recall(
     >>> fr.recall([1, 0, 0, 1, 0], k=[1, 5])
     array([[0.5, 1. ]])
     """
-    return _judge(lambda each: R(k=each, rel=rel, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(R, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def f1(
@@ -291,7 +284,7 @@ def f1(
     >>> fr.f1([1, 0, 1, 1, 0], k=2)  # 2 * 1 / (2 + 3)
     array([0.4])
     """
-    return _judge(lambda each: F(k=each, rel=rel, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(F, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def success(
@@ -317,7 +310,7 @@ def success(
     >>> fr.success([0, 1, 1], k=[1, 2])
     array([[0., 1.]])
     """
-    return _judge(lambda each: Success(k=each, rel=rel, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(Success, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def r_precision(
@@ -342,7 +335,7 @@ def r_precision(
     >>> fr.r_precision([1, 0, 1, 1, 0]).round(4)  # 2 of the first 3
     array([0.6667])
     """
-    return _judge(lambda _: Rprec(rel=rel, ties=ties, no_relevant=no_relevant), None, labels, scores, offsets, sizes, query_ids)
+    return _judge(Rprec, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def err(
@@ -369,9 +362,7 @@ def err(
     >>> fr.err([4, 0, 1]) == 15 / 16 + 1 / 3 * 1 / 16 * 1 / 16
     array([ True])
     """
-    return _judge(
-        lambda each: ERR(k=each, max_label=max_label, ties=ties, no_relevant=no_relevant), k, labels, scores, offsets, sizes, query_ids
-    )
+    return _judge(ERR, k, {"max_label": max_label, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def rbp(
@@ -397,7 +388,7 @@ def rbp(
     >>> fr.rbp([1, 0, 1]).round(4)  # 0.2 * (1 + 0.64)
     array([0.328])
     """
-    return _judge(lambda each: RBP(k=each, p=p, rel=rel, ties=ties), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(RBP, k, {"p": p, "rel": rel, "ties": ties}, labels, scores, offsets, sizes, query_ids)
 
 
 def bpref(
@@ -423,7 +414,7 @@ def bpref(
     >>> fr.bpref([1, 0, None, 1])  # (1 + (1 - 1/1)) / 2
     array([0.5])
     """
-    return _judge(lambda _: Bpref(rel=rel, ties=ties, no_relevant=no_relevant), None, labels, scores, offsets, sizes, query_ids)
+    return _judge(Bpref, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def auc(
@@ -448,7 +439,7 @@ def auc(
     >>> fr.auc([1, 0, 1, 0])  # one of four pairs is lost
     array([0.75])
     """
-    return _judge(lambda _: AUC(rel=rel, ties=ties, no_relevant=no_relevant), None, labels, scores, offsets, sizes, query_ids)
+    return _judge(AUC, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def concordance(
@@ -471,7 +462,7 @@ def concordance(
     >>> fr.concordance([2, 0, 1]).round(4)  # 0 stands above 1: two of three pairs
     array([0.6667])
     """
-    return _judge(lambda _: Concordance(ties=ties, no_relevant=no_relevant), None, labels, scores, offsets, sizes, query_ids)
+    return _judge(Concordance, None, {"ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def p_norm_push(
@@ -497,7 +488,9 @@ def p_norm_push(
     >>> fr.p_norm_push([0, 1, 0])  # (1^4 + 0^4) / 2
     array([0.5])
     """
-    return _judge(lambda _: PNormPush(p=p, rel=rel, ties=ties, no_relevant=no_relevant), None, labels, scores, offsets, sizes, query_ids)
+    return _judge(
+        PNormPush, None, {"p": p, "rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
+    )
 
 
 def judged(
@@ -520,4 +513,4 @@ def judged(
     >>> fr.judged([1, None, 0], k=[1, 2])
     array([[1. , 0.5]])
     """
-    return _judge(lambda each: Judged(k=each, ties=ties), k, labels, scores, offsets, sizes, query_ids)
+    return _judge(Judged, k, {"ties": ties}, labels, scores, offsets, sizes, query_ids)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TieGroup:
     """Metrics that order equal scores alike: one ranking serves them."""
 
@@ -28,7 +28,7 @@ class TieGroup:
     answers: Answers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What to compute. `least` is the smallest label that any of the metrics looks at."""
 

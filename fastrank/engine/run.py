@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fastrank._kernel import map_blocks
 from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
-from fastrank.metrics.base import Metric
 from fastrank.metrics.view import View
 from fastrank.ranking.standing import Judged, JudgedRanks, stand
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
-    from fastrank.engine.plan import Plan, TieGroup
+    from fastrank.engine.plan import Plan
+    from fastrank.metrics.base import Metric
 
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
 BLOCK = 262_144
@@ -25,27 +24,39 @@ BLOCK = 262_144
 _FILL = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
 
 
+class Counts(NamedTuple):
+    """What a block leaves behind for the notes: queries with ties, and per metric those with nothing to find or with k beyond the list."""
+
+    n_tied: int
+    no_relevant: tuple[int, ...]
+    k_beyond_list: tuple[int, ...]
+
+
 class Run:
     """The values of one plan over one batch, block by block; blocks are independent and may run at once."""
 
     def __init__(self, plan: Plan, batch: QueryBatch, scores: np.ndarray | None) -> None:
         self.plan, self.batch, self.scores = plan, batch, scores
-        shape = (batch.n_queries, len(plan.metrics))
-        self.values = np.empty(shape)
-        self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.values, self.values)
-        self.counts: list[Counter[tuple[str, int]]] = []
+        shape = (len(plan.metrics), batch.n_queries)
+        # A metric a row: what a block writes, and what a mean reads, then lies together.
+        self.columns = np.empty(shape)
+        self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.columns, self.columns)
+        self.counts: list[Counts] = []
 
     def block(self, judged: Judged) -> None:
         """Compute the queries of one block."""
-        counts: Counter[tuple[str, int]] = Counter()
+        n_tied = 0
         for group in self.plan.groups:
             ranks = self._stand(judged, group.rule)
-            counts["ties", 0] = max(counts["ties", 0], ranks.n_tied)
-            self._fill(judged, ranks, group, counts)
-        self._count_cutoffs(judged, counts)
+            n_tied = max(n_tied, ranks.n_tied)
+            view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
+            for column in group.columns:
+                self._settle(column, view, self.columns[column, judged.first : judged.last])
         if self.plan.bounds:
             self._bound(judged)
-        self.counts.append(counts)
+        if "counts" not in judged.kept:
+            judged.kept["counts"] = self._label_counts(judged)
+        self.counts.append(Counts(n_tied, *judged.kept["counts"]))
 
     def _stand(self, judged: Judged, rule: str, gain: Gain | None = None) -> JudgedRanks:
         rows = slice(judged.base, judged.base + judged.n_documents)
@@ -53,70 +64,67 @@ class Run:
         scores = None if self.scores is None else self.scores[rows]
         return stand(judged, scores, rule, doc_ids=None if doc_ids is None else doc_ids.rows(rows), gain=gain)
 
-    def _fill(self, judged: Judged, ranks: JudgedRanks, group: TieGroup, counts: Counter[tuple[str, int]]) -> None:
-        view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
-        out = self.values[judged.first : judged.last]
-        for column in group.columns:
-            metric = self.plan.metrics[column]
-            out[:, column], n_nothing = value_of(metric, view)
-            counts["no_relevant", column] += n_nothing
+    def _settle(self, column: int, view: View, out: np.ndarray) -> None:
+        """Write a metric of each query, the rule for queries with nothing to find applied."""
+        metric = self.plan.metrics[column]
+        out[:] = metric.values(view)
+        if metric.has_no_relevant_rule():
+            kept = view.judged.kept
+            key = ("nothing", column)
+            if key not in kept:
+                kept[key] = np.flatnonzero(metric.nothing_to_find(view))
+            if len(kept[key]):
+                out[kept[key]] = _FILL[getattr(metric, "no_relevant")]  # noqa: B009  (families with the rule have it)
 
     def _bound(self, judged: Judged) -> None:
         """Least and greatest value over the orders of equal scores: every block at its worst and at its best."""
         views: dict[tuple[str, object], View] = {}
         answers = {request: answer for group in self.plan.groups for request, answer in group.answers.items()}
+        ends = np.empty((2, judged.n_queries))
         for column, metric in enumerate(self.plan.metrics):
             gain = metric.merit()
-            ends = []
-            for rule in ("worst", "best"):
+            for end, rule in zip(ends, ("worst", "best"), strict=True):
                 if (rule, gain) not in views:
                     views[rule, gain] = View(self._stand(judged, rule, gain), answers, self.plan.depth, self.batch.longest)
-                ends.append(value_of(metric, views[rule, gain])[0])
+                self._settle(column, views[rule, gain], end)
             rows = slice(judged.first, judged.last)
-            self.low[rows, column], self.high[rows, column] = np.fmin(*ends), np.fmax(*ends)
+            self.low[column, rows], self.high[column, rows] = np.fmin(*ends), np.fmax(*ends)
 
-    def _count_cutoffs(self, judged: Judged, counts: Counter[tuple[str, int]]) -> None:
+    def _label_counts(self, judged: Judged) -> tuple[tuple[int, ...], tuple[int, ...]]:
         sizes = judged.list_size if self.plan.depth is None else np.minimum(judged.list_size, self.plan.depth)
+        nothing, beyond = [], []
         for column, metric in enumerate(self.plan.metrics):
-            if metric.k is not None and not isinstance(metric.k, Fraction):
-                counts["k_beyond_list", column] += int(np.count_nonzero(sizes < metric.k))
+            nothing.append(len(judged.kept[key]) if (key := ("nothing", column)) in judged.kept else 0)
+            beyond.append(int(np.count_nonzero(sizes < metric.k)) if isinstance(metric.k, int) else 0)
+        return tuple(nothing), tuple(beyond)
 
     def totals(self) -> Counter[tuple[str, int]]:
         """What was counted on the way: (kind, column) -> number."""
         total: Counter[tuple[str, int]] = Counter()
         for counts in self.counts:
-            total.update(counts)
+            total["ties", 0] += counts.n_tied
+            for column in range(len(self.plan.metrics)):
+                total["no_relevant", column] += counts.no_relevant[column]
+                total["k_beyond_list", column] += counts.k_beyond_list[column]
         total["regrouped", 0] += self.batch.regrouped
         total["one_query", 0] += int(self.batch.offsets[-1]) if self.batch.ungrouped else 0
         return total
 
     def result(self) -> Evaluation:
         """The evaluation of all blocks."""
-        batch, plan, total = self.batch, self.plan, self.totals()
+        batch, plan = self.batch, self.plan
         return Evaluation(
             plan.metrics,
             plan.convention,
-            values=self.values,
+            values=self.columns.T,
             n_queries=batch.n_queries,
             query_ids=batch.query_ids,
             weights=batch.weights,
             by=batch.by,
-            no_relevant=tuple(total["no_relevant", column] for column in range(len(plan.metrics))),
-            notes=notes_of(plan, self.totals()),
-            bounds=Bounds(self.low, self.high) if plan.bounds else None,
+            no_relevant=tuple(map(sum, zip(*(counts.no_relevant for counts in self.counts), strict=True))) or (0,) * len(plan.metrics),
+            notes=lambda: notes_of(plan, self.totals()),
+            bounds=Bounds(self.low.T, self.high.T) if plan.bounds else None,
         )
-
-
-def value_of(metric: Metric, view: View) -> tuple[np.ndarray, int]:
-    """A metric of each query, its rule for queries with nothing to find applied, and how many those are."""
-    values = metric.values(view)
-    if not metric.has_no_relevant_rule():
-        return values, 0
-    nothing = metric.nothing_to_find(view)
-    n_nothing = int(np.count_nonzero(nothing))
-    if n_nothing:
-        values = np.where(nothing, _FILL[getattr(metric, "no_relevant")], values)  # noqa: B009  (families with the rule have it)
-    return values, n_nothing
 
 
 def run_blocks(work: Run, threads: int | None) -> None:

@@ -1,4 +1,4 @@
-"""`evaluate_table`: metrics of Parquet files, Arrow data, data frames and LETOR text, in batches of whole queries."""
+"""`evaluate_table`: metrics of files in many formats, Arrow data, data frames and LETOR text, in batches of whole queries."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastrank.convention import Convention
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
+from fastrank.io.sources import is_one_file, readable_again
 from fastrank.io.tables import Scattered, read_columns
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def evaluate_table(
     doc: str | None = None,
     weight: str | None = None,
     by: str | Sequence[str] | None = None,
+    filter: Any = None,  # noqa: A002 - pyarrow's word
     scores: str | os.PathLike[str] | None = None,
     groups: str | os.PathLike[str] | None = None,
     convention: str | Convention = "fastrank",
@@ -47,13 +49,19 @@ def evaluate_table(
     Parameters
     ----------
     table
-        Path of a Parquet file or of LETOR / SVMlight text; a pyarrow Table, RecordBatch or RecordBatchReader; or anything with
-        ``__arrow_c_stream__`` (polars, pandas, duckdb).
+        Path, list of paths, pattern (``runs/*.parquet``), directory or URI (``s3://...``) of files in Parquet, CSV or TSV, JSON
+        lines, Arrow IPC (Feather) or ORC, plain or compressed by gzip, zstd, bz2 or lz4; path of LETOR / SVMlight text; a binary file
+        object; a pyarrow Table, RecordBatch, RecordBatchReader or Dataset; or anything with ``__arrow_c_stream__`` (polars, pandas,
+        duckdb). What a file is its first bytes tell, then its name. Folders named ``key=value`` are columns of text. In CSV ids are
+        the text that is written ("007" is no number), and an empty field without quotes is null.
     query, label, score
         Names of columns. A null label is unjudged, a null score judged but not retrieved. Several score columns are judged in one
         pass: then the result is a dict of evaluations, one per column.
     doc, weight, by
         Names of columns: document ids (for ``ties="docid"``), query weights, slices. The last two are constant within a query.
+    filter
+        An expression of ``pyarrow.compute``, such as ``pc.field("locale") == "de"``: rows for which it is not true are left out. It
+        may look at any column.
     scores, groups
         LETOR text only: a file with one score a line; a file of group sizes, one a line, for text without ``qid:``.
     per_query
@@ -82,14 +90,14 @@ def evaluate_table(
 
     evaluators = fresh()
     slices = [by] if isinstance(by, str) else by or ()
-    roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices}
-    is_path = isinstance(table, str | os.PathLike)
-    if is_path and _is_letor(table):
-        _check_letor_roles(names, doc, weight, by)
+    roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices, "filter": filter}
+    if is_one_file(table) and _is_letor(table):
+        _check_letor_roles(names, doc, weight, by, filter)
         _feed(evaluators, _letor(table, scores, groups), progress)
     elif scores is not None or groups is not None:
         raise InputError("scores= and groups= belong to LETOR text, and this is none. For a table name its column with score=.")
     else:
+        table = readable_again(table)
         try:
             _feed(evaluators, read_columns(table, **roles), progress)
         except Scattered:
@@ -134,6 +142,7 @@ def _letor(path: Any, scores: Any, groups: Any) -> Iterator[Columns]:
     yield read_letor(path, scores, groups)
 
 
-def _check_letor_roles(names: list[str], *columns: Any) -> None:
-    if names != ["score"] or any(columns):
-        raise InputError("LETOR text has no columns to name: leave out score, doc, weight and by, and give the scores' file with scores=.")
+def _check_letor_roles(names: list[str], *others: Any) -> None:
+    if names != ["score"] or any(other is not None for other in others):
+        unused = "leave out score, doc, weight, by and filter"
+        raise InputError(f"LETOR text has no columns to name: {unused}, and give the scores' file with scores=.")

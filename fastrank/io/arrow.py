@@ -20,6 +20,12 @@ EXACT_DECIMAL = 10**15
 # The largest power of ten that is a double.
 EXACT_SCALE = 22
 
+# From here on not every integer is a double.
+MOST_EXACT = 2**53
+# Words that stand for a number in text, and such as say that there is none.
+TRUTH = {"true": 1.0, "false": 0.0}
+NO_NUMBER = ("", "na", "n/a", "null", "none")
+
 FROM_ARROW = (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 UNREADABLE = (*FROM_ARROW, OSError, EOFError, zlib.error, UnicodeDecodeError)
 
@@ -175,3 +181,51 @@ def _unscaled(array: pa.Array) -> np.ndarray | None:
     low, high = words[:, 0], words[:, 1]
     small = (high == low >> 63) & (low < EXACT_DECIMAL) & (low > -EXACT_DECIMAL)
     return low if small.all() else None
+
+
+# --- numbers in text ------------------------------------------------------------------------------------------------------------
+
+
+class NotANumber(ValueError):  # noqa: N818 - who knows the column makes an error of it
+    """A text that is no number."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def numbers_of_text(text: pa.Array) -> pa.Array:
+    """The nearest doubles; 64-bit integers where all are such and doubles would make some of them equal.
+
+    Null where nothing, NA, N/A, null or none is written; true is 1 and false 0. Anything else is `NotANumber`.
+    """
+    try:
+        values = text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        values = _odd_numbers(text)
+    largest = pc.max(pc.abs(values)).as_py()
+    if largest is not None and largest >= MOST_EXACT:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return text.cast(pa.int64())
+    return values
+
+
+def _odd_numbers(text: pa.Array) -> pa.Array:
+    """Numbers as Python reads them, each distinct text once."""
+    coded = text.dictionary_encode()
+    values = pa.array([_odd_number(word) for word in coded.dictionary.to_pylist()], pa.float64())
+    return values.take(coded.indices)
+
+
+def _odd_number(text: str) -> float | None:
+    word = text.strip().lower()
+    if word in NO_NUMBER:
+        return None
+    if word in TRUTH:
+        return TRUTH[word]
+    try:
+        if "_" in word:
+            raise ValueError(word)
+        return float(word)
+    except ValueError:
+        raise NotANumber(text) from None

@@ -9,11 +9,13 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +31,10 @@ BLOCK = 1 << 24
 
 COMPRESSION = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bz2"}
 COMPRESSED_SUFFIX = re.compile(r"\.(gz|gzip|zst|zstd|lz4|bz2)$")
+# What Hive and Spark write for a null in the name of a folder.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+ROWS_BELOW = re.compile(r"[\r\n]+[^\r\n]")
 DELIMITERS = (",", "\t", ";", "|")
 KNOWN = "Parquet, CSV, TSV, JSON lines, Arrow IPC and ORC, plain or compressed by gzip, zstd, bz2 or lz4"
 
@@ -46,14 +51,18 @@ class Place:
     def compression(self) -> str | None:
         """The codec that the first bytes tell."""
         with self.open_file() as file:
-            head = file.read(4)
-        return next((codec for magic, codec in COMPRESSION.items() if head.startswith(magic)), None)
+            start = file.read(4)
+        return next((codec for magic, codec in COMPRESSION.items() if start.startswith(magic)), None)
+
+    def start(self, n_bytes: int) -> bytes:
+        """The first bytes, unpacked."""
+        with self.stream() as stream:
+            return bytes(stream.read(n_bytes))
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, unpacked."""
-        with self.stream() as stream:
-            return bytes(stream.read(HEAD))
+        """As many bytes as tell what a text file holds."""
+        return self.start(HEAD)
 
     def stream(self) -> pa.NativeFile:
         """The bytes in order, unpacked."""
@@ -73,6 +82,12 @@ class Place:
         name = COMPRESSED_SUFFIX.sub("", self.name.lower())
         return name[name.rfind(".") :] if "." in name.rsplit("/", 1)[-1] else ""
 
+    @cached_property
+    def folders(self) -> dict[str, str | None]:
+        """Columns and values in a path such as ``locale=de/day=2024-01-01/part-0.parquet``."""
+        pairs = (part.partition("=") for part in self.name.replace(os.sep, "/").split("/")[:-1])
+        return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
+
 
 class Rows(Protocol):
     """A file that has been opened: its columns, by name and type, and rows."""
@@ -84,28 +99,31 @@ class Rows(Protocol):
         """Record batches of these columns, in this order, with about so many rows."""
 
 
-def open_rows(place: Place, roles: Roles, names_of_folders: Sequence[str] = ()) -> Rows:
-    """Find out what a file is and open it. ``names_of_folders``: columns that need not be in the file."""
-    return _format_of(place)(place, roles, names_of_folders)
+Opener = Callable[[Place, Roles], Rows]
 
 
-def _format_of(place: Place) -> Callable[[Place, Roles, Sequence[str]], Rows]:
-    """What the first bytes say; for text, which has no sign, the name."""
-    head = place.head
-    if not head:
-        raise InputError(f"{place.where} is empty.")
+def open_rows(place: Place, roles: Roles) -> Rows:
+    """Find out what a file is and open it."""
+    return _format_of(place)(place, roles)
+
+
+def _format_of(place: Place) -> Opener:
+    """What the first bytes say; for text, which has no sign of its own, the name."""
+    start = place.start(16)
+    if not start:
+        raise InputError(f"{place.where}: the file is empty.")
     for magic, kind in MAGIC.items():
-        if head.startswith(magic):
+        if start.startswith(magic):
             return kind
-    if head.startswith(UTF_16):
-        raise InputError(f"{place.where} is text in UTF-16: save it as UTF-8.")
+    if start.startswith(UTF_16):
+        raise InputError(f"{place.where}: the file is text in UTF-16. Save it as UTF-8.")
     if place.suffix in BINARY_SUFFIXES:
         return BINARY_SUFFIXES[place.suffix]
-    if b"\0" in head:
-        raise InputError(f"{place.where} is in no format that is known here: these are {KNOWN}.")
-    first = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    if b"\0" in place.head:
+        raise InputError(f"{place.where}: the file is in no format that is known here. These are {KNOWN}.")
+    first = place.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     if first == b"[" and place.suffix in JSON_SUFFIXES:
-        raise InputError(f"{place.where} is one JSON array: write one object a line instead (JSON lines).")
+        raise InputError(f"{place.where}: the file is one JSON array. Write one object a line instead (JSON lines).")
     return JsonRows if first == b"{" or place.suffix in JSON_SUFFIXES else CsvRows
 
 
@@ -115,9 +133,9 @@ def _format_of(place: Place) -> Callable[[Place, Roles, Sequence[str]], Rows]:
 class ParquetRows:
     """A Parquet file."""
 
-    untyped = False
+    untyped: ClassVar[bool] = False
 
-    def __init__(self, place: Place, roles: Roles, _names_of_folders: Sequence[str]) -> None:
+    def __init__(self, place: Place, roles: Roles) -> None:
         self.place = place
         with place.random() as source, pq.ParquetFile(source) as file:
             self.schema, self._metadata = file.schema_arrow, file.metadata
@@ -143,11 +161,11 @@ class ParquetRows:
 class IpcRows:
     """Arrow IPC: a file (Feather version 2) or a stream."""
 
-    untyped = False
+    untyped: ClassVar[bool] = False
 
-    def __init__(self, place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> None:
+    def __init__(self, place: Place, _roles: Roles) -> None:
         self.place = place
-        self._is_file = place.head.startswith(IPC_FILE)
+        self._is_file = place.start(len(IPC_FILE)) == IPC_FILE
         with self._bytes() as source, self._reader(source, None) as reader:
             self.schema = reader.schema
 
@@ -172,9 +190,9 @@ class IpcRows:
 class OrcRows:
     """An ORC file."""
 
-    untyped = False
+    untyped: ClassVar[bool] = False
 
-    def __init__(self, place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> None:
+    def __init__(self, place: Place, _roles: Roles) -> None:
         from pyarrow.orc import ORCFile
 
         self.place, self._open = place, ORCFile
@@ -189,8 +207,8 @@ class OrcRows:
                 yield from _parts(file.read_stripe(i, columns=columns).select(columns), rows_per_batch)
 
 
-def _feather_1(place: Place, _roles: Roles, _names_of_folders: Sequence[str]) -> Rows:
-    raise InputError(f"{place.where} is in version 1 of the Feather format: write it again in version 2, or as Parquet.")
+def _feather_1(place: Place, _roles: Roles) -> Rows:
+    raise InputError(f"{place.where}: version 1 of the Feather format is not read here. Write it again in version 2, or as Parquet.")
 
 
 def _parts(batch: pa.RecordBatch, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
@@ -204,20 +222,20 @@ def _parts(batch: pa.RecordBatch, rows_per_batch: int) -> Iterator[pa.RecordBatc
 class CsvRows:
     """Values separated by commas, tabs, semicolons or bars, under a line of names."""
 
-    untyped = True
+    untyped: ClassVar[bool] = True
 
-    def __init__(self, place: Place, roles: Roles, names_of_folders: Sequence[str]) -> None:
+    def __init__(self, place: Place, roles: Roles) -> None:
         self.place = place
         text = place.head.decode("utf-8-sig", "replace").lstrip("\r\n")
         headers = {delimiter: next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []) for delimiter in DELIMITERS}
         # Which one it is the names tell: no guess is needed. Otherwise the one that the suffix promises shows what is missing.
-        wanted = set(roles.columns) - set(names_of_folders)
+        wanted = set(roles.columns) - set(place.folders)
         usual = "\t" if place.suffix in TAB_SUFFIXES else max(DELIMITERS, key=lambda delimiter: len(headers[delimiter]))
         self._delimiter = next((delimiter for delimiter, names in headers.items() if wanted <= set(names)), usual)
         self.schema = pa.schema([(name, pa.string()) for name in headers[self._delimiter]])
-        self._has_rows = len(text.splitlines()) > 1
+        self._has_rows = ROWS_BELOW.search(text) is not None
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - blocks of bytes decide
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """Record batches of text, one for each block of the file."""
         from pyarrow import csv as arrow_csv
 
@@ -239,9 +257,9 @@ class CsvRows:
 class JsonRows:
     """JSON lines: an object a line. Text stays the text it is and never becomes a date; numbers are integers or doubles."""
 
-    untyped = False
+    untyped: ClassVar[bool] = False
 
-    def __init__(self, place: Place, roles: Roles, _names_of_folders: Sequence[str]) -> None:
+    def __init__(self, place: Place, roles: Roles) -> None:
         types = _json_types(place)
         self.schema = pa.schema(list(types.items()))
         names = [name for name in roles.read(list(types)) if name in types]
@@ -270,18 +288,20 @@ def _read_json(place: Place, schema: pa.Schema) -> pa.Table:
 
 def _json_types(place: Place) -> dict[str, pa.DataType]:
     """The columns that the first lines have, by their values: Arrow's own guess would take text for dates."""
-    whole = len(place.head) < HEAD
-    lines = place.head.removeprefix(codecs.BOM_UTF8).splitlines()
+    head, limit = (place.head, HEAD) if b"\n" in place.head else (place.start(BLOCK), BLOCK)
+    lines = head.removeprefix(codecs.BOM_UTF8).splitlines()
+    if len(head) == limit and len(lines) > 1:
+        del lines[-1]  # cut off somewhere
     kinds: dict[str, set[type]] = {}
-    for number, line in enumerate(lines if whole or len(lines) == 1 else lines[:-1], 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InputError(f"{place.where}, line {number} is no JSON object ({error}): write one object a line.") from None
+            raise InputError(f"{place.where}, line {number}: no JSON object ({error}). Write one object a line.") from None
         if not isinstance(row, dict):
-            raise InputError(f"{place.where}, line {number} is no JSON object: write one object a line.")
+            raise InputError(f"{place.where}, line {number}: no JSON object. Write one object a line.")
         for name, value in row.items():
             kinds.setdefault(name, set()).add(type(value))
     return {name: _type_of(found - {type(None)}) for name, found in kinds.items()}
@@ -303,7 +323,7 @@ def _json_type(name: str, of: pa.DataType, roles: Roles) -> pa.DataType:
 
 
 IPC_FILE = b"ARROW1"
-MAGIC: dict[bytes, Callable[[Place, Roles, Sequence[str]], Rows]] = {
+MAGIC: dict[bytes, Opener] = {
     b"PAR1": ParquetRows,
     IPC_FILE: IpcRows,
     b"\xff\xff\xff\xff": IpcRows,
@@ -311,7 +331,7 @@ MAGIC: dict[bytes, Callable[[Place, Roles, Sequence[str]], Rows]] = {
     b"FEA1": _feather_1,
 }
 # Files of these names that do not begin as they should are damaged: their reader says so.
-BINARY_SUFFIXES: dict[str, Callable[[Place, Roles, Sequence[str]], Rows]] = {
+BINARY_SUFFIXES: dict[str, Opener] = {
     ".parquet": ParquetRows,
     ".orc": OrcRows,
     ".arrow": IpcRows,

@@ -254,7 +254,7 @@ def read_run_lines(
 ) -> None:  # fmt: skip
     """Read the lines of a run that begin before `last`, from progress[PLACE] on, until one is wrong or `most` odd scores are found.
 
-    Line n goes to row base + n: text[start:stop] is the document and `code` its hash. turns[base + t] is a row where the query
+    Line n goes to row base + n: text[start:stop] is the document and `code` its hash. turns[base + t] is a line n where the query
     changes, text[names:name_stops] its id. odds[3 * j] = row, start and stop of a score that `_number` does not read.
     """
     text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)
@@ -269,7 +269,7 @@ def read_run_lines(
         if text[iteration] == _FEED or text[doc] == _FEED or text[rank] == _FEED or text[number] == _FEED or text[tag] == _FEED:
             state[WRONG] = state[PLACE]
             return
-        _turn(text, i, end[f], row, base, state, turn, name, name_stop)
+        _turn(text, i, end[f], base, state, turn, name, name_stop)
         start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
         score[row] = _number(text, number, end[f + 4], tens, fives)
         if score[row] != score[row]:
@@ -300,7 +300,7 @@ def read_qrels_lines(
         if text[iteration] == _FEED or text[doc] == _FEED or text[number] == _FEED or text[after] != _FEED:
             state[WRONG] = state[PLACE]
             return
-        _turn(text, i, end[f], row, base, state, turn, name, name_stop)
+        _turn(text, i, end[f], base, state, turn, name, name_stop)
         start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
         label[row] = _number(text, number, end[f + 3], tens, fives)
         if label[row] != label[row]:
@@ -329,14 +329,14 @@ def _pass_fields(i: int, end: Any, n_ends: int, state: Any) -> None:
 
 
 @kernel
-def _turn(text: Any, i: int, end: int, row: int, base: int, state: Any, turn: Any, name: Any, name_stop: Any) -> None:
+def _turn(text: Any, i: int, end: int, base: int, state: Any, turn: Any, name: Any, name_stop: Any) -> None:
     """Note where the query is not that of the line before."""
     t = base + state[TURNS]
     if state[TURNS] > 0:
         known = name[t - 1]
         if end - i == name_stop[t - 1] - known and same_bytes(text, known, text, i, end - i):
             return
-    turn[t], name[t], name_stop[t] = row, i, end
+    turn[t], name[t], name_stop[t] = state[LINES], i, end
     state[TURNS] = state[TURNS] + 1
 
 
@@ -356,3 +356,12 @@ def _longer(text: Any, i: int, end: Any, n_ends: int, state: Any) -> Any:
     i = _line_end(text, i)
     _pass_fields(i, end, n_ends, state)
     return i
+
+
+@kernel
+def gather_bytes(data: Any, start: Any, offsets: Any, out: Any) -> None:
+    """Copy slices of a text, one after the other: slice s from start[s] on to out[offsets[s]:offsets[s + 1]]."""
+    text = pointer(data)
+    for s in range(start.shape[0]):
+        for i in range(offsets[s + 1] - offsets[s]):
+            out[offsets[s] + i] = text[start[s] + i]

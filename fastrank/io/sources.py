@@ -8,10 +8,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +19,16 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from fastrank.errors import InputError
-from fastrank.io.arrow import UNREADABLE, is_text, normal, numbers_of_text, reading, value_type
+from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, numbers_of_text, reading, single, value_type
 from fastrank.io.formats import Place, Rows, open_rows
 from fastrank.io.roles import NUMBERS, Roles
 
 THE_TABLE = "the table"
 # A column beside those of a filtered source: the row that each was before.
-ROW = "\0row"
+ROW = "__row_of_the_source__"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 WILD = re.compile(r"[*?\[]")
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 KNOWN = "a path, pattern or URI, a list of paths, Arrow data, or a data frame with __arrow_c_stream__"
 
 
@@ -45,7 +44,7 @@ class Source(Protocol):
 
 def open_source(table: Any, roles: Roles) -> Source | pa.Table:
     """What can be read again as a source, all else as a table in memory. Names and types are checked, the filter is applied."""
-    if isinstance(table, str | os.PathLike) or hasattr(table, "read") or (isinstance(table, list | tuple) and _are_paths(table)):
+    if _names_files(table):
         source: Source = Files(table, roles)
     elif type(table).__module__ == "pyarrow._dataset":
         source = Dataset(table, roles)
@@ -60,6 +59,13 @@ def is_one_file(table: Any) -> bool:
     return isinstance(table, str | os.PathLike) and os.path.isfile(table)
 
 
+def readable_again(table: Any) -> Any:
+    """What names files as the list of them, with the bytes of those that can be read only once; all else as it is."""
+    if not _names_files(table):
+        return table
+    return [place for item in (table if isinstance(table, list | tuple) else [table]) for place in find(item)]
+
+
 # --- files ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -67,11 +73,10 @@ class Files:
     """Files with the same columns, one after the other."""
 
     def __init__(self, table: Any, roles: Roles) -> None:
-        items = table if isinstance(table, list | tuple) else [table]
-        places = [place for item in items for place in find(item)]
-        twice = next((place.where for i, place in enumerate(places) if place.where in {before.where for before in places[:i]}), None)
-        if twice is not None:
-            raise InputError(f"{twice} is named twice: name each file once.")
+        places: list[Place] = readable_again(table)
+        for where, count in Counter(place.where for place in places).items():
+            if count > 1:
+                raise InputError(f"{where}: the file is named {count} times. Name each file once.")
         self.where = places[0].where if len(places) == 1 else f"these {len(places)} files"
         self._parts = [_Part.open(place, roles) for place in places]
         self.schema = self._common(roles)
@@ -107,17 +112,16 @@ class _Part:
 
     where: str
     rows: Rows
-    folders: dict[str, pa.Scalar]
+    folders: dict[str, str | None]
     schema: pa.Schema
     untyped: frozenset[str]
 
     @classmethod
     def open(cls, place: Place, roles: Roles) -> _Part:
-        folders = _folders(place.name)
         with reading(place.where):
-            rows = open_rows(place, roles, list(folders))
+            rows = open_rows(place, roles)
         names = rows.schema.names
-        folders = {name: value for name, value in folders.items() if name not in names}
+        folders = {name: value for name, value in place.folders.items() if name not in names}
         roles.check_names([*names, *folders], place.where)
         of_folder = pa.dictionary(pa.int32(), pa.string())
         wanted = roles.read([*names, *folders])
@@ -127,7 +131,7 @@ class _Part:
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         own = [name for name in columns if name not in self.folders]
         # The number of rows must come from somewhere.
-        asked = own or self.rows.schema.names[:1]
+        asked = own or [next((name for name in self.schema.names if name not in self.folders), self.rows.schema.names[0])]
         for batch in self.rows.batches(asked, rows_per_batch):
             arrays = dict(zip(asked, batch.columns, strict=True))
             for name in set(columns) - set(own):
@@ -136,15 +140,9 @@ class _Part:
             yield pa.record_batch([arrays[name] for name in columns], names=columns)
 
 
-def _folders(name: str) -> dict[str, str | None]:
-    """Columns and values in a path such as ``locale=de/day=2024-01-01/part-0.parquet``."""
-    pairs = (part.partition("=") for part in re.split(r"[/\\]", name)[:-1])
-    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
-
-
 def _wider(one: pa.Field, other: pa.Field, where: str, other_where: str) -> pa.DataType:
     """A type for the values of both: longer integers, floats, longer text."""
-    fields = [pa.field(each.name, value_type(each.type)) for each in (one, other)]
+    fields = [pa.field(each.name, decoded(pa.nulls(0, each.type)).type) for each in (one, other)]
     try:
         return pa.unify_schemas([pa.schema([each]) for each in fields], promote_options="permissive").field(0).type
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -157,13 +155,15 @@ def _wider(one: pa.Field, other: pa.Field, where: str, other_where: str) -> pa.D
 
 def find(item: Any) -> list[Place]:
     """The files that a path, pattern, directory, URI or open file means; those of a directory or pattern sorted by name."""
+    if isinstance(item, Place):
+        return [item]
     if hasattr(item, "read"):
         return [_read_once(item)]
     text = os.fsdecode(item)
     places = _remote(text) if URI.match(text) else _local(os.path.expanduser(text))
     if not places:
-        what = f"no file matches {text}" if WILD.search(text) else f"{text} is a directory without files"
-        raise InputError(f"{what}: give the path of a file, or of a directory that holds some.")
+        what = "no file matches this pattern" if WILD.search(text) else "a directory without files"
+        raise InputError(f"{text}: {what}.")
     return places
 
 
@@ -172,7 +172,7 @@ def _read_once(file: Any) -> Place:
     with reading(where):
         content = file.read()
     if isinstance(content, str):
-        raise InputError(f"{where} is open as text: open it in binary mode, or give its path.")
+        raise InputError(f"{where}: the file is open as text. Open it in binary mode, or give its path.")
     return Place(where, where, lambda: pa.BufferReader(content))
 
 
@@ -230,8 +230,11 @@ def _place(system: fs.FileSystem, path: str, where: str) -> Place:
     return Place(where, path, lambda: system.open_input_file(path))
 
 
-def _are_paths(items: Sequence[Any]) -> bool:
-    return bool(items) and all(isinstance(item, str | os.PathLike) for item in items)
+def _names_files(table: Any) -> bool:
+    if isinstance(table, list | tuple):
+        return bool(table) and all(isinstance(item, str | os.PathLike | Place) for item in table)
+    is_arrow = hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
+    return isinstance(table, str | os.PathLike) or (hasattr(table, "read") and not is_arrow)
 
 
 # --- Arrow data -----------------------------------------------------------------------------------------------------------------
@@ -312,28 +315,37 @@ class Filtered:
 
 def _filtered(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
     """The rows that pass, of the columns asked for and `ROW`."""
-    rows = pa.array(np.arange(len(table)))
-    passing = _comparable(table, roles).append_column(ROW, rows).filter(roles.filter).column(ROW)
-    kept = table.select(roles.columns).take(passing)
-    return kept.append_column(ROW, pc.add(passing, first_row))
+    compared = _comparable(table, roles, first_row).append_column(ROW, pa.array(np.arange(len(table))))
+    # Arrow filters in several threads, which may finish in any order.
+    passing = np.sort(compared.filter(roles.filter).column(ROW).to_numpy())
+    return table.select(roles.columns).take(pa.array(passing)).append_column(ROW, pa.array(passing + first_row))
 
 
-def _comparable(table: pa.Table, roles: Roles) -> pa.Table:
+def _comparable(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
     """The columns that the filter may look at, in types that it can compare: labels, scores and weights of a CSV file as numbers."""
-    numeric = {name for role, name in roles.asked() if role in NUMBERS}
-    columns = {}
-    for name in table.schema.names:
-        column = pa.chunked_array([normal(chunk) for chunk in table.column(name).chunks], normal(pa.nulls(0, table.schema.field(name).type)).type)
-        if name in numeric and is_text(value_type(column.type)):
-            column = pa.chunked_array([numbers_of_text(chunk).cast(pa.float64()) for chunk in column.chunks], pa.float64())
-        columns[name] = column
+    table = with_numbers(table, roles, lambda row: first_row + row)
+    columns = {name: single(table.column(name)) for name in table.schema.names}
     return pa.table(columns)
+
+
+def with_numbers(table: pa.Table, roles: Roles, row_of: Callable[[int], int]) -> pa.Table:
+    """The table, with labels, scores and weights that are text, for want of types in their format, as numbers."""
+    for role, name in roles.asked():
+        if role in NUMBERS and is_text(value_type(table.schema.field(name).type)):
+            text = single(table.column(name))
+            try:
+                values = numbers_of_text(text)
+            except NotANumber as error:
+                row = pc.index(text, error.text).as_py()
+                raise InputError(f'{role} column "{name}" must hold numbers: row {row_of(row)} has {error.text!r}.') from None
+            table = table.set_column(table.schema.names.index(name), name, values)
+    return table
 
 
 def _check_filter(schema: pa.Schema, roles: Roles) -> None:
     """Whether the columns of a filter are there, and of types that it can compare."""
     try:
-        _comparable(schema.empty_table(), roles).filter(roles.filter)
+        _comparable(schema.empty_table(), roles, 0).filter(roles.filter)
     except UNREADABLE as error:
         missing = re.match(r"No match for FieldRef\.Name\((.*?)\) in ", str(error))
         reason = f'there is no column "{missing[1]}"' if missing else " ".join(str(error).split())

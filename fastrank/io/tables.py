@@ -1,24 +1,21 @@
-"""Parquet files and Arrow data as a stream of `Columns`, each of whole queries."""
+"""Tables of any make as a stream of `Columns`, each of whole queries."""
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fastrank._kernel import query_blocks
 from fastrank.errors import InputError
-from fastrank.io.arrow import first_null, is_id, is_number, is_text, joined, normal, numbers, reading, single, valid, value_type
+from fastrank.io.arrow import first_null, joined, normal, numbers, reading, single, valid
 from fastrank.io.columns import Columns
 from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
-
-THE_TABLE = "the table"
+from fastrank.io.roles import Roles
+from fastrank.io.sources import ROW, THE_TABLE, Source, open_source, with_numbers
 
 
 class Scattered(Exception):  # noqa: N818 - not a failure: the reader asks for another way through the file
@@ -34,6 +31,7 @@ def read_columns(
     doc: str | None = None,
     weight: str | None = None,
     by: Sequence[str] = (),
+    filter: Any = None,  # noqa: A002 - pyarrow's word
     rows_per_batch: int = 1 << 20,
     regroup: bool = False,
 ) -> Iterator[Columns]:
@@ -43,25 +41,31 @@ def read_columns(
     iterating. A table without rows gives one `Columns` without queries, so there is always at least one.
 
     Queries come in order of appearance, unless the rows of one stand in several places: then all are brought together in memory
-    (rows keep their order within a query) and queries come sorted by id. Arrow data is looked through beforehand. A file is read as
-    a stream, in memory that does not grow with it while ids ascend. At the first id that does not, the id column alone is read to
-    its end: if a query is scattered and batches are already out, `Scattered` is raised, and the caller starts over with
-    ``regroup=True``. Nothing but a file ever raises it, so a stream that can be read once never has to be read twice.
+    (rows keep their order within a query) and queries come sorted by id. Arrow data is looked through beforehand. Files and datasets
+    are read as a stream, in memory that does not grow with them while ids ascend. At the first id that does not, the id column alone
+    is read to its end: if a query is scattered and batches are already out, `Scattered` is raised, and the caller starts over with
+    ``regroup=True``. Nothing else ever raises it, so a stream that can be read once never has to be read twice.
 
     Parameters
     ----------
     table
-        Path of a Parquet file; pyarrow Table, RecordBatch or RecordBatchReader; or anything with ``__arrow_c_stream__`` or
-        ``__arrow_c_array__`` (polars, pandas 2.2 and later, duckdb relations). In a pandas column of NumPy floats NaN means null.
+        Path, list of paths, pattern, directory or URI of files in Parquet, CSV or TSV, JSON lines, Arrow IPC or ORC, plain or
+        compressed; a binary file object; pyarrow Table, RecordBatch, RecordBatchReader or Dataset; or anything with
+        ``__arrow_c_stream__`` or ``__arrow_c_array__`` (polars, pandas 2.2 and later, duckdb relations). In a pandas column of NumPy
+        floats NaN means null. In CSV ids are the text that is written, and an empty field without quotes is null.
     query, label, scores, doc, weight, by
         Names of columns. Ids: text, bytes, integers, dates, booleans or decimals, in any encoding. Labels and scores: any numeric
         type. ``weight`` and ``by`` must be constant within a query.
+    filter
+        An expression of ``pyarrow.compute``: only rows for which it is true are read. It may look at any column; those of a CSV file
+        are text, except labels, scores and weights.
 
     Raises
     ------
     InputError
-        A column is missing, stands twice or has the wrong type; an id or weight is null; a weight or slice changes within a query;
-        the file is not a whole Parquet file.
+        A column is missing, stands twice or has the wrong type, in one of the files or in all; an id or weight is null; a weight or
+        slice changes within a query; a file is missing, empty, damaged or in no known format. Rows in messages are counted from 0
+        over all files, before the filter.
 
     Examples
     --------
@@ -70,12 +74,12 @@ def read_columns(
     >>> batch.query_ids.to_pylist(), batch.offsets.tolist(), batch.scores["score"].tolist()
     (['a', 'b'], [0, 2, 3], [0.5, 0.7, 0.1])
     """
-    roles = _Roles(query, label, tuple(scores), doc, weight, tuple(by))
-    if isinstance(table, str | os.PathLike):
-        file = _ParquetFile(os.fsdecode(table), roles)
-        batches = _from_memory(file.table(), roles, rows_per_batch) if regroup else _stream(file, roles, rows_per_batch)
-        return _with_place(batches, file.where)
-    return _with_place(_from_memory(_in_memory(table, roles), roles, rows_per_batch), THE_TABLE)
+    roles = Roles(query, label, tuple(scores), doc, weight, tuple(by), filter)
+    source = open_source(table, roles)
+    if isinstance(source, pa.Table):
+        return _with_place(_from_memory(source, roles, rows_per_batch), THE_TABLE)
+    batches = _from_memory(_table(source), roles, rows_per_batch) if regroup else _stream(source, roles, rows_per_batch)
+    return _with_place(batches, source.where)
 
 
 def _with_place(batches: Iterator[Columns], where: str) -> Iterator[Columns]:
@@ -84,151 +88,27 @@ def _with_place(batches: Iterator[Columns], where: str) -> Iterator[Columns]:
         yield from batches
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """Which column is what."""
-
-    query: str
-    label: str
-    scores: tuple[str, ...]
-    doc: str | None
-    weight: str | None
-    by: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        for role, names in (("score", self.scores), ("by", self.by)):
-            for name in names:
-                if names.count(name) > 1:
-                    raise InputError(f'{role} names the column "{name}" twice: name each column once.')
-
-    def asked(self) -> Iterator[tuple[str, str]]:
-        """Role and name of each column, as the caller knows them."""
-        yield "query", self.query
-        yield "label", self.label
-        yield from (("score", name) for name in self.scores)
-        yield from ((role, name) for role, name in (("doc", self.doc), ("weight", self.weight)) if name is not None)
-        yield from (("by", name) for name in self.by)
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of all columns, each once."""
-        return list(dict.fromkeys(name for _, name in self.asked()))
-
-    def check_names(self, names: Sequence[str], where: str) -> None:
-        """Every column must be there, once."""
-        for role, name in self.asked():
-            count = names.count(name)
-            if count > 1:
-                raise InputError(f'{role} column "{name}" stands {count} times in {where}: rename or drop all but one.')
-            if count == 0:
-                raise InputError(f'{role}: there is no column "{name}" in {where}; {_nearest(name, names)}.')
-
-    def check_types(self, schema: pa.Schema) -> None:
-        """Every column must be of a type that can play its part."""
-        for role, name in self.asked():
-            of = schema.field(name).type
-            values = value_type(of)
-            if role in ("query", "doc") and pa.types.is_floating(values):
-                raise InputError(f'{role} column "{name}" is {of}, and floats are not ids: cast it to integer or string.')
-            if role in ("query", "doc") and not is_id(of):
-                raise InputError(f'{role} column "{name}" is {of}, which cannot be an id: cast it to integer or string.')
-            if role in ("label", "score", "weight") and not is_number(of):
-                raise InputError(f'{role} column "{name}" is {of}, not a number: cast it to float64, or name another column.')
-            if role == "by" and not (is_id(of) or pa.types.is_floating(values)):
-                raise InputError(f'by column "{name}" is {of}, which cannot be a slice: cast it to string.')
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    lower = {present.lower(): present for present in names}
-    near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower)]
-    shown = ", ".join(f'"{present}"' for present in near or names[:8])
-    if near:
-        return f"the nearest name is {shown}" if len(near) == 1 else f"the nearest names are {shown}"
-    return f"its columns are {shown}{', ...' if len(names) > 8 else ''}" if names else "it has no columns"
-
-
-# --- sources --------------------------------------------------------------------------------------------------------------------
-
-
-class _ParquetFile:
-    """A Parquet file as record batches of the columns asked for; can be read again."""
-
-    def __init__(self, path: str, roles: _Roles) -> None:
-        self.where, self.columns = path, roles.columns
-        with reading(path):
-            self.file = pq.ParquetFile(path)
-            schema = self.file.schema_arrow
-        roles.check_names(schema.names, path)
-        roles.check_types(schema)
-        # Indices into a dictionary are compared and handed over several times as fast as the texts themselves. Not so for
-        # doc_ids, nearly all of which differ.
-        text = [name for name in dict.fromkeys((roles.query, *roles.by)) if is_text(schema.field(name).type)]
-        if text:
-            with reading(path), self.file as opened:
-                self.file = pq.ParquetFile(path, metadata=opened.metadata, read_dictionary=text)
-        self.schema = pa.schema([self.file.schema_arrow.field(name) for name in self.columns])
-
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """Record batches of at most ``rows_per_batch`` rows."""
-        for batch in self.file.iter_batches(rows_per_batch, columns=columns):
-            yield batch.select(columns)
-
-    def table(self) -> pa.Table:
-        """All rows."""
-        with reading(self.where):
-            return pa.Table.from_batches(list(self.batches(self.columns, 1 << 20)), self.schema)
-
-
-def _in_memory(table: Any, roles: _Roles) -> pa.Table:
-    """Arrow data of any make as a table of the columns asked for. A stream gives up its other columns batch by batch."""
-    columns = roles.columns
-    if isinstance(table, pa.Table):
-        roles.check_names(table.schema.names, THE_TABLE)
-        table = table.select(columns)
-    else:
-        with reading(THE_TABLE):
-            reader = _reader(table, roles)
-        roles.check_names(reader.schema.names, THE_TABLE)
-        schema = pa.schema([reader.schema.field(name) for name in columns])
-        with reading(THE_TABLE):
-            table = pa.Table.from_batches([batch.select(columns) for batch in reader], schema)
-    roles.check_types(table.schema)
-    return table
-
-
-def _reader(table: Any, roles: _Roles) -> pa.RecordBatchReader:
-    kind = type(table)
-    if hasattr(table, "__arrow_c_stream__"):
-        library = kind.__module__.partition(".")[0]
-        if library in ("pandas", "polars") and hasattr(table, "columns"):
-            # The other columns cost time, or are of a kind that Arrow does not have. Index levels of pandas become columns too.
-            names = [str(name) for name in table.columns]
-            levels = [str(name) for name in table.index.names] if library == "pandas" else []
-            roles.check_names(names + levels, THE_TABLE)
-            wanted = [name in roles.columns for name in names]
-            table = table.loc[:, wanted] if library == "pandas" else table.select(roles.columns)
-        return pa.RecordBatchReader.from_stream(table)
-    if hasattr(table, "__arrow_c_array__"):
-        batch = pa.record_batch(table)
-        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-    known = "the path of a Parquet file, Arrow data, or a data frame with __arrow_c_stream__"
-    raise InputError(f"table must be {known}, not {kind.__module__}.{kind.__qualname__}. For arrays use evaluate.")
+def _table(source: Source) -> pa.Table:
+    """All rows of a source."""
+    with reading(source.where):
+        return pa.Table.from_batches(list(source.batches(source.schema.names, 1 << 20)), source.schema)
 
 
 # --- whole queries --------------------------------------------------------------------------------------------------------------
 
 
-def _from_memory(table: pa.Table, roles: _Roles, rows_per_batch: int) -> Iterator[Columns]:
+def _from_memory(table: pa.Table, roles: Roles, rows_per_batch: int) -> Iterator[Columns]:
     """Slices of a table between queries, its rows brought together first where they have to be."""
     groups = group(_query_runs(table, roles, 0))
     if groups.order is not None:
         # Access row by row needs one chunk a column, of a type that has it. The ids are known already.
         others = dict.fromkeys(name for role, name in roles.asked() if role != "query")
+        others |= dict.fromkeys(name for name in table.schema.names if name == ROW)
         table = pa.table({name: joined([normal(chunk) for chunk in table.column(name).chunks]) for name in others})
     yield from _batches(table, roles, groups, 0, rows_per_batch)
 
 
-def _batches(part: pa.Table, roles: _Roles, groups: Groups, first_row: int, rows_per_batch: int) -> Iterator[Columns]:
+def _batches(part: pa.Table, roles: Roles, groups: Groups, first_row: int, rows_per_batch: int) -> Iterator[Columns]:
     """Cut whole queries into batches; at least one, if without queries."""
     for first, last in list(query_blocks(groups.offsets, rows_per_batch)) or [(0, 0)]:
         start, stop = int(groups.offsets[first]), int(groups.offsets[last])
@@ -244,30 +124,29 @@ def _between(groups: Groups, first: int, last: int) -> Groups:
     return Groups(groups.query_ids.slice(first, last - first), offsets - offsets[0], None, groups.scattered[first:last])
 
 
-def _stream(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> Iterator[Columns]:
+def _stream(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[Columns]:
     """Batches as they come from the file, as long as no query can have been seen before."""
     greatest: list[pa.Array] = []
     each_query_together = False
-    with file.file:
-        for part, groups, first_row in _whole_queries(file, roles, rows_per_batch):
-            ids = joined([*greatest, groups.query_ids])
-            if not each_query_together and not ascends(ids):
-                if _is_scattered(file, roles, rows_per_batch):
-                    if first_row:
-                        raise Scattered(f"{file.where}: a query's rows stand in several places.")
-                    yield from _from_memory(file.table(), roles, rows_per_batch)
-                    return
-                each_query_together = True
-            greatest = [ids[-1:]]
-            # What came in one piece stays one batch, unless a long query made it long.
-            yield from _batches(part, roles, groups, first_row, 2 * rows_per_batch)
+    for part, groups, first_row in _whole_queries(source, roles, rows_per_batch):
+        ids = joined([*greatest, groups.query_ids])
+        if not each_query_together and not ascends(ids):
+            if _is_scattered(source, roles, rows_per_batch):
+                if first_row:
+                    raise Scattered(f"{source.where}: a query's rows stand in several places.")
+                yield from _from_memory(_table(source), roles, rows_per_batch)
+                return
+            each_query_together = True
+        greatest = [ids[-1:]]
+        # What came in one piece stays one batch, unless a long query made it long.
+        yield from _batches(part, roles, groups, first_row, 2 * rows_per_batch)
 
 
-def _whole_queries(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> Iterator[tuple[pa.Table, Groups, int]]:
+def _whole_queries(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[tuple[pa.Table, Groups, int]]:
     """Rows up to the last query that may go on, its rows held for the next batch; and the row of the file they begin with."""
     held: list[pa.RecordBatch] = []
     n_held, first_row, enough = 0, 0, rows_per_batch
-    for batch in file.batches(file.columns, rows_per_batch):
+    for batch in source.batches(roles.columns, rows_per_batch):
         held.append(batch)
         n_held += len(batch)
         if n_held < enough:
@@ -282,7 +161,7 @@ def _whole_queries(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> It
         yield part.slice(0, cut), _in_place(runs.values[:-1], runs.starts), first_row
         held = part.slice(cut).to_batches()
         n_held, first_row, enough = n_held - cut, first_row + cut, rows_per_batch
-    part = pa.Table.from_batches(held, file.schema)
+    part = pa.Table.from_batches(held, source.schema)
     runs = _query_runs(part, roles, first_row)
     yield part, _in_place(runs.values, runs.offsets), first_row
 
@@ -291,9 +170,9 @@ def _in_place(query_ids: pa.Array, offsets: np.ndarray) -> Groups:
     return Groups(query_ids, offsets, None, np.zeros(len(query_ids), bool))
 
 
-def _is_scattered(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> bool:
+def _is_scattered(source: Source, roles: Roles, rows_per_batch: int) -> bool:
     """Whether a query's rows stand in several places, from the id column alone: each run's id must be there once."""
-    ids = [find_runs(pa.chunked_array([batch.column(0)])).values for batch in file.batches([roles.query], rows_per_batch)]
+    ids = [find_runs(pa.chunked_array([batch.column(0)])).values for batch in source.batches([roles.query], rows_per_batch)]
     heads = find_runs(pa.chunked_array(ids)).values
     return len(heads.unique()) < len(heads)
 
@@ -301,16 +180,29 @@ def _is_scattered(file: _ParquetFile, roles: _Roles, rows_per_batch: int) -> boo
 # --- columns --------------------------------------------------------------------------------------------------------------------
 
 
-def _query_runs(part: pa.Table, roles: _Roles, first_row: int) -> Runs:
+def _query_runs(part: pa.Table, roles: Roles, first_row: int) -> Runs:
     runs = find_runs(part.column(roles.query))
     null = first_null(runs.values)
     if null is not None:
-        row = first_row + int(runs.starts[null])
+        row = _source_row(int(runs.starts[null]), first_row, _source_rows(part, None))
         raise InputError(f'query column "{roles.query}" must not be null: row {row} is. Fill it or filter the row out.')
     return runs
 
 
-def _columns(part: pa.Table, roles: _Roles, groups: Groups, first_row: int, rows: np.ndarray | None) -> Columns:
+def _source_rows(part: pa.Table, rows: np.ndarray | None) -> np.ndarray | None:
+    """Row of the source that each row of a part was, or None when they follow one another."""
+    return part.column(ROW).to_numpy() if ROW in part.schema.names else rows
+
+
+def _source_row(row: int, first_row: int, rows: np.ndarray | None) -> int:
+    return first_row + row if rows is None else int(rows[row])
+
+
+def _columns(part: pa.Table, roles: Roles, groups: Groups, first_row: int, rows: np.ndarray | None) -> Columns:
+    rows = _source_rows(part, rows)
+    if rows is not None and len(rows):
+        first_row = int(rows[0])
+    part = with_numbers(part, roles, lambda row: _source_row(row, first_row, rows))
     columns = Columns(
         labels=numbers(part.column(roles.label)),
         scores={name: numbers(part.column(name), ordinal=True) for name in roles.scores},

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _expected_reciprocal_rank(rank: Any, stop_chance: Any, starts: Any, cutoffs: Any, stride: int, out: Any) -> None:
+def expected_reciprocal_rank(rank: Any, stop_chance: Any, starts: Any, cutoffs: Any, stride: int, out: Any) -> None:
     """Fill out[q] with ERR at the query's cutoff, for documents that no longer tie."""
     for q in range(starts.shape[0] - 1):
         k = cutoffs[q * stride, 0]
@@ -38,13 +38,13 @@ def _expected_reciprocal_rank(rank: Any, stop_chance: Any, starts: Any, cutoffs:
 
 
 @kernel
-def _expected_reciprocal_rank_ties(
+def expected_reciprocal_rank_ties(
     rank: Any, span: Any, stop_chance: Any, starts: Any, cutoffs: Any, stride: int, unmet: Any, out: Any
 ) -> None:
     """As above, in expectation over the orders of equal scores.
 
     unmet[m] is the mean over all m-subsets of a block of the product of (1 - p): the chance of passing m documents of it. It is 1
-    for the documents with p = 0, and the others are added one at a time, which is stable for a block of any size.
+    for the documents with p = 0, the last of a block, and the others are added one at a time, which is stable for a block of any size.
     """
     for q in range(starts.shape[0] - 1):
         k = cutoffs[q * stride, 0]
@@ -54,18 +54,19 @@ def _expected_reciprocal_rank_ties(
         while i < stop and rank[i] <= k:
             above, n = rank[i] - 1, span[i]
             deepest = min(n, k - above)
-            j = i
+            j, last = i, i
             while j < stop and rank[j] == rank[i]:
+                last += stop_chance[j] > 0.0
                 j += 1
             if n == 1:
                 total += unsatisfied * (stop_chance[i] / rank[i])
             else:
                 unmet[: deepest + 1] = 1.0
-                for e in range(i, j):
-                    _add_document(unmet, deepest, n - j + e + 1, 1.0 - stop_chance[e])
+                for e in range(i, last):
+                    _add_document(unmet, deepest, n - last + e + 1, 1.0 - stop_chance[e])
                 for m in range(1, deepest + 1):
                     total += unsatisfied * ((unmet[m - 1] - unmet[m]) / (above + m))
-            for e in range(i, j):
+            for e in range(i, last):
                 unsatisfied *= 1.0 - stop_chance[e]
             i = j
         out[q] = total
@@ -113,9 +114,9 @@ class ERR(Metric):
         out = np.empty(view.n_queries)
         if ranks.shared:
             room = np.empty(int(ranks.span.max()) + 1)
-            _expected_reciprocal_rank_ties(ranks.rank, ranks.span, chance, ranks.starts, cutoffs, stride, room, out)
+            expected_reciprocal_rank_ties(ranks.rank, ranks.span, chance, ranks.starts, cutoffs, stride, room, out)
         else:
-            _expected_reciprocal_rank(ranks.rank, chance, ranks.starts, cutoffs, stride, out)
+            expected_reciprocal_rank(ranks.rank, chance, ranks.starts, cutoffs, stride, out)
         return out
 
     def work(self, ranking: Ranking) -> Work:

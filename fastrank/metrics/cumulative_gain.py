@@ -160,8 +160,7 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
     def values(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        ideal = view.ideal_dcg(self.gain, self.discount, self.k)
-        ratio = np.divide(view.columns(self._request()).dcg, ideal, out=np.zeros(view.n_queries), where=ideal > 0)
+        ratio = view.divided_by_ideal(view.columns(self._request()).dcg, self.gain, self.discount, self.k)
         # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
         return np.minimum(ratio, 1.0)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _relevant_pairs_lost(rank: Any, span: Any, label: Any, starts: Any, rel: float, list_size: Any, unretrieved: int, out: Any) -> None:
+def relevant_pairs_lost(rank: Any, span: Any, label: Any, starts: Any, rel: float, list_size: Any, unretrieved: int, out: Any) -> None:
     """out[q] = pairs of a relevant and a non-relevant document that are lost, ties as halves."""
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
@@ -46,7 +46,7 @@ def _relevant_pairs_lost(rank: Any, span: Any, label: Any, starts: Any, rel: flo
 
 
 @kernel
-def _push(
+def sum_push(
     rank: Any, span: Any, label: Any, starts: Any, rel: float, list_size: Any, unretrieved: int, n_relevant: Any, power: float, out: Any
 ) -> None:
     """out[q] = sum over non-relevant documents of (share of the relevant ones below it)^power, in expectation over ties."""
@@ -77,7 +77,7 @@ def _push(
 
 
 @kernel
-def _inversions(values: Any, starts: Any, scratch: Any, out: Any) -> None:
+def count_inversions(values: Any, starts: Any, scratch: Any, out: Any) -> None:
     """out[q] = pairs i < j with values[i] < values[j]; sorts values by merging bottom up."""
     for q in range(starts.shape[0] - 1):
         start, stop = starts[q], starts[q + 1]
@@ -103,9 +103,7 @@ def _inversions(values: Any, starts: Any, scratch: Any, out: Any) -> None:
 
 
 @kernel
-def _lost_beside_inversions(
-    rank: Any, span: Any, label: Any, starts: Any, list_size: Any, uncounted: Any, unretrieved: int, out: Any
-) -> None:
+def add_pairs_lost(rank: Any, span: Any, label: Any, starts: Any, list_size: Any, uncounted: Any, unretrieved: int, out: Any) -> None:
     """Add to out[q] the pairs lost to documents that do not count (label 0), and half of the tied pairs."""
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
@@ -130,7 +128,7 @@ def _lost_beside_inversions(
 
 
 @kernel
-def _pairs(labels: Any, starts: Any, uncounted: Any, out: Any) -> None:
+def count_pairs(labels: Any, starts: Any, uncounted: Any, out: Any) -> None:
     """out[q] = pairs of documents with different labels; labels descend within a query."""
     for q in range(starts.shape[0] - 1):
         pairs = 0.0
@@ -189,7 +187,7 @@ class AUC(_RelevantPairs):
 
     def values(self, view: View) -> np.ndarray:
         ranks, lost = view.ranks, np.empty(view.n_queries)
-        _relevant_pairs_lost(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, lost)
+        relevant_pairs_lost(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, lost)
         n_relevant, n_other = self.classes(view)
         return np.asarray(1.0 - np.divide(lost, n_relevant * n_other, out=np.ones(view.n_queries), where=n_relevant * n_other > 0))
 
@@ -226,7 +224,9 @@ class PNormPush(_RelevantPairs):
         assert self.p is not None
         ranks, total = view.ranks, np.empty(view.n_queries)
         n_relevant, n_other = self.classes(view)
-        _push(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, n_relevant, float(self.p), total)
+        sum_push(
+            ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, ranks.list_size, UNRETRIEVED, n_relevant, float(self.p), total
+        )
         return np.divide(total, n_other, out=np.zeros(view.n_queries), where=n_other > 0)
 
     def work(self, ranking: Ranking) -> Work:
@@ -273,14 +273,14 @@ class Concordance(Metric):
 
     def _pairs(self, view: View) -> np.ndarray:
         pairs = np.empty(view.n_queries)
-        _pairs(view.judged.ideal_gains("linear"), view.judged.all_starts, self._uncounted(view), pairs)
+        count_pairs(view.judged.ideal_gains("linear"), view.judged.all_starts, self._uncounted(view), pairs)
         return pairs
 
     def values(self, view: View) -> np.ndarray:
         ranks, lost, pairs = view.ranks, np.empty(view.n_queries), self._pairs(view)
-        _inversions(ranks.label.copy(), ranks.starts, np.empty_like(ranks.label), lost)
+        count_inversions(ranks.label.copy(), ranks.starts, np.empty_like(ranks.label), lost)
         uncounted = self._uncounted(view)
-        _lost_beside_inversions(ranks.rank, ranks.span, ranks.label, ranks.starts, ranks.list_size, uncounted, UNRETRIEVED, lost)
+        add_pairs_lost(ranks.rank, ranks.span, ranks.label, ranks.starts, ranks.list_size, uncounted, UNRETRIEVED, lost)
         return np.asarray(1.0 - np.divide(lost, pairs, out=np.ones(view.n_queries), where=pairs > 0))
 
     def work(self, ranking: Ranking) -> Work:

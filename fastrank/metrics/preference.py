@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _binary_preference(
+def binary_preference(
     rank: Any, label: Any, starts: Any, rel: float, cutoffs: Any, stride: int, n_relevant: Any, n_judged: Any, out: Any
 ) -> None:
     """out[q] = sum over retrieved relevant documents of the preferences they keep.
@@ -84,7 +84,7 @@ class Bpref(BinaryMetric):
     def values(self, view: View) -> np.ndarray:
         ranks, total = view.ranks, np.empty(view.n_queries)
         n_relevant, cutoffs = view.n_relevant(self.least), view.limits((None,))
-        _binary_preference(ranks.rank, ranks.label, ranks.starts, self.least, *cutoffs, n_relevant, view.n_relevant(0.0), total)
+        binary_preference(ranks.rank, ranks.label, ranks.starts, self.least, *cutoffs, n_relevant, view.n_relevant(0.0), total)
         return share_of(total, n_relevant)
 
     def work(self, ranking: Ranking) -> Work:

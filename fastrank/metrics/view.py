@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ class View:
         self.n_retrieved = ranks.list_size if depth is None else np.minimum(ranks.list_size, depth)
         self._answers = answers
         self._n_ranks = n_ranks
-        self._made: dict[Walk, tuple[np.ndarray, ...]] = {}
+        self._made: dict[Walk, np.ndarray] = {}
 
     def n_relevant(self, rel: float) -> np.ndarray:
         """Relevant documents of each query, unretrieved ones included."""
@@ -91,8 +92,7 @@ class View:
         """Cutoffs as kernels take them, after `depth`: a row for all queries and stride 0, or a row a query and stride 1."""
         if isinstance(ks[0], Fraction):
             return self.cutoff(ks[0]).reshape(-1, 1), 1
-        row = np.array([[WHOLE if k is None else k for k in ks]], np.int64)
-        return (row if self.depth is None else np.minimum(row, self.depth)), 0
+        return _shared_cutoffs(ks, self.depth), 0
 
     def columns(self, request: Request) -> Columns:
         """The walk's answer to a request that the plan knew of."""
@@ -101,42 +101,56 @@ class View:
         if made is None:
             rel = np.inf if found.rel is None else found.rel
             made = self._made[found] = self._walk(rel, found.gain, found.discount, self.limits(found.cutoffs))
-        return Columns(*[column[:, place] for column in made])
+        return Columns(*[column[place] for column in made])
 
     def at(self, limits: np.ndarray, rel: float) -> Columns:
         """A walk with a cutoff of its own for each query, for metrics that cut at a number of relevant documents."""
         limits = limits if self.depth is None else np.minimum(limits, self.depth)
-        return Columns(*(column[:, 0] for column in self._walk(rel, None, None, (limits.reshape(-1, 1), 1))))
+        return Columns(*[column[0] for column in self._walk(rel, None, None, (limits.reshape(-1, 1), 1))])
 
-    def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> tuple[np.ndarray, ...]:
+    def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> np.ndarray:
         ranks = self.ranks
         gains = np.zeros(len(ranks.label)) if gain is None else self.judged.gains(ranks.label, gain)
         table = discounts(discount or "zipf", self._n_ranks)
         cutoffs, stride = limits
-        hits, dcg, precisions, rr, success = (np.empty((self.n_queries, cutoffs.shape[1])) for _ in range(5))
+        out = np.empty((5, cutoffs.shape[1], self.n_queries))
         if ranks.shared:
             spans = (ranks.rank, ranks.span, gains, ranks.label, ranks.starts)
-            walk_ties(*spans, rel, table, cutoffs, stride, hits, dcg, precisions, rr, success, np.empty(2))
+            walk_ties(*spans, rel, table, cutoffs, stride, *out, np.empty(2))
         else:
-            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, hits, dcg, precisions, rr)
-            success = (hits > 0).astype(np.float64)
-        return hits, dcg, precisions, rr, success
+            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, *out)
+        return out
 
     def ideal_dcg(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
-        """Discounted gain of the ideal order at k. Kept beside the labels: it does not change with the scores."""
-        key = (gain, discount, k, self.depth)
-        made = self.judged.kept
-        if key not in made:
+        """Discounted gain of the ideal order at k. Kept beside the labels: it does not change with the scores.
+
+        The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
+        """
+        key = ("ideal dcg", gain, discount, k, self.depth)
+        kept = self.judged.kept
+        if key not in kept:
             gains = self.judged.ideal_gains(gain)
-            # The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
-            cutoffs, stride = (
-                (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (np.array([[WHOLE if k is None else k]]), 0)
-            )
-            out = np.empty((self.n_queries, 1))
+            cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (_shared_cutoffs((k,), None), 0)
+            out = np.empty((1, self.n_queries))
             n_documents = self.judged.list_size + self.judged.n_unretrieved
             ideal_walk(gains, self.judged.all_starts, n_documents, discounts(discount, self._n_ranks), cutoffs, stride, out)
-            made[key] = out[:, 0]
-        return made[key]
+            kept[key] = out[0]
+        return kept[key]
+
+    def divided_by_ideal(self, dcg: np.ndarray, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
+        """dcg over the ideal, 0 where there is no ideal."""
+        key = ("divisor", gain, discount, k, self.depth)
+        kept = self.judged.kept
+        if key not in kept:
+            ideal = self.ideal_dcg(gain, discount, k)
+            kept[key] = np.where(ideal > 0, ideal, np.inf)
+        return dcg / kept[key]
+
+
+@functools.cache
+def _shared_cutoffs(ks: tuple[Cutoff, ...], depth: int | None) -> np.ndarray:
+    row = np.array([[WHOLE if k is None else k for k in ks]], np.int64)
+    return row if depth is None else np.minimum(row, depth)
 
 
 def share_of(counts: np.ndarray, total: np.ndarray | float) -> np.ndarray:

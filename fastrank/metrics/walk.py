@@ -15,7 +15,7 @@ from fastrank._kernel import kernel
 @kernel
 def walk_placed(
     rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any,
-    precisions: Any, rr: Any,
+    precisions: Any, rr: Any, success: Any,
 ) -> None:  # fmt: skip
     """Fill the columns for documents that no longer tie. Cutoffs ascend; query q has cutoffs[q * stride]: stride 0 shares one row."""
     for q in range(starts.shape[0] - 1):
@@ -24,7 +24,7 @@ def walk_placed(
         total = 0.0
         precision = 0.0
         first = 0.0
-        for c in range(hits.shape[1]):
+        for c in range(hits.shape[0]):
             k = cutoffs[q * stride, c]
             while i < stop and rank[i] <= k:
                 total += gain[i] * discount[rank[i] - 1]
@@ -34,10 +34,11 @@ def walk_placed(
                     if n_met == 1:
                         first = 1.0 / rank[i]
                 i += 1
-            hits[q, c] = n_met
-            dcg[q, c] = total
-            precisions[q, c] = precision
-            rr[q, c] = first
+            hits[c, q] = n_met
+            dcg[c, q] = total
+            precisions[c, q] = precision
+            rr[c, q] = first
+            success[c, q] = n_met > 0
 
 
 @kernel
@@ -66,7 +67,7 @@ def walk_ties(
     precisions: Any, rr: Any, success: Any, block: Any,
 ) -> None:  # fmt: skip
     """As `walk_placed`, in expectation over the orders of equal scores. A document alone gives the same bits as there."""
-    n_cutoffs = hits.shape[1]
+    n_cutoffs = hits.shape[0]
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
         c = 0
@@ -102,23 +103,23 @@ def _write(
     q: int, c: int, n_met: float, total: float, precision: float, first: float, found: float, hits: Any, dcg: Any, precisions: Any,
     rr: Any, success: Any,
 ) -> None:  # fmt: skip
-    hits[q, c] = n_met
-    dcg[q, c] = total
-    precisions[q, c] = precision
-    rr[q, c] = first
-    success[q, c] = found
+    hits[c, q] = n_met
+    dcg[c, q] = total
+    precisions[c, q] = precision
+    rr[c, q] = first
+    success[c, q] = found
 
 
 @kernel
 def ideal_walk(gains: Any, starts: Any, n_documents: Any, discount: Any, cutoffs: Any, stride: int, out: Any) -> None:
-    """out[q, c] = discounted gain of the ideal order, summed term by term as `walk_placed` sums, so that an ideal list gives exactly 1.
+    """out[c, q] = discounted gain of the ideal order, summed term by term as `walk_placed` sums, so that an ideal list gives exactly 1.
 
     Gains descend within a query; documents that are not listed gain 0 and stand before those with a negative gain.
     """
     for q in range(starts.shape[0] - 1):
         i, stop = starts[q], starts[q + 1]
         total = 0.0
-        for c in range(out.shape[1]):
+        for c in range(out.shape[0]):
             k = cutoffs[q * stride, c]
             while i < stop:
                 place = i - starts[q] if gains[i] >= 0 else n_documents[q] - (stop - i)
@@ -126,4 +127,4 @@ def ideal_walk(gains: Any, starts: Any, n_documents: Any, discount: Any, cutoffs
                     break
                 total += gains[i] * discount[place]
                 i += 1
-            out[q, c] = total
+            out[c, q] = total

@@ -22,6 +22,14 @@ UNRETRIEVED = 1 << 62
 MOST_COUNTED = 128
 
 
+# How the bits of scores become integers of their order: the width, the bits that a negative float inverts, the lowest integer.
+_ORDER = {
+    "f": (np.dtype(np.int32), np.int32(0x7FFFFFFF), np.int32(-0x80000000)),
+    "d": (np.dtype(np.int64), np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)),
+    np.dtype(np.int64).char: (np.dtype(np.int64), np.int64(0), np.int64(-0x8000000000000000)),
+}
+
+
 class Judged:
     """What the labels alone say of queries first ... last - 1. Kept between calls when only the scores change.
 
@@ -86,9 +94,12 @@ class Judged:
 
     def gains(self, labels: np.ndarray, gain: Gain) -> np.ndarray:
         """Gain of each label; by a table where labels are small whole numbers, since a look-up is cheaper than a power."""
-        if self.codes:
-            return gains_of(np.arange(self.codes, dtype=np.float64), gain)[labels.astype(np.int64)]
-        return gains_of(labels, gain)
+        if not self.codes:
+            return gains_of(labels, gain)
+        key = ("table", gain)
+        if key not in self.kept:
+            self.kept[key] = gains_of(np.arange(self.codes, dtype=np.float64), gain)
+        return self.kept[key][labels.astype(np.int64)]
 
 
 @dataclass(frozen=True)
@@ -132,9 +143,8 @@ def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_ids: DocI
 
 def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_ids: DocIds | None) -> JudgedRanks:
     n = len(judged.row)
-    width = np.int32 if scores.dtype.itemsize == 4 else np.int64
-    limits = np.iinfo(width)
-    bits = (scores.view(width), width(limits.max if scores.dtype.kind == "f" else 0), width(limits.min))
+    width, flip, lowest = _ORDER[scores.dtype.char]
+    bits = (scores.view(width), flip, lowest)
     rank, span, row = np.empty((3, n), np.int64)
     label, n_tied = np.empty(n), np.zeros(1, np.int64)
     padded, room = np.empty(judged.longest + 16, width), np.empty((2, MOST_COUNTED), np.int32)

@@ -1,0 +1,352 @@
+"""`Qrels` and `Run`: documents of queries with their labels or scores, read once and evaluated many times."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastrank._kernel import map_blocks
+from fastrank.arrays import as_array, frozen, score_array
+from fastrank.batch import DocIds, id_array
+from fastrank.convention import one_of
+from fastrank.errors import InputError
+from fastrank.io import lines, pairs
+from fastrank.io.grouping import Runs, differs, find_runs, group
+from fastrank.io.text import Text, read_text
+from fastrank.io.trec import QRELS, RUN, Fields, Form, ids_of, read_fields
+
+DUPLICATE_RULES = ("error", "first", "last", "max")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Documents of queries and a number for each. Query q's are rows offsets[q] ... offsets[q + 1] - 1.
+
+    Attributes: `query_ids`, an Arrow array, in order of appearance, or sorted when the rows of one stood apart (`regrouped` of them);
+    `doc_ids`, bytes; `code`, a hash of each; `values`; `name`, where they come from; `n_comments`.
+    """
+
+    value_name: ClassVar[str]
+    form: ClassVar[Form]
+
+    name: str
+    query_ids: pa.Array
+    offsets: np.ndarray
+    doc_ids: DocIds
+    code: np.ndarray
+    values: np.ndarray
+    regrouped: int = 0
+    source: Text | None = None
+    rows: np.ndarray | None = None
+    n_comments: int = 0
+    n_longer: int = 0
+    first_longer: int = 0
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def n_documents(self) -> int:
+        """Rows: documents of all queries."""
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} queries, {self.n_documents} documents, from {self.name})"
+
+    @functools.cached_property
+    def query_keys(self) -> pa.Array:
+        """The ids of the queries as bytes, numbers by their decimal text: what is compared."""
+        ids = self.query_ids
+        is_bytes = pa.types.is_binary(ids.type) or pa.types.is_large_binary(ids.type)
+        return (ids if is_bytes else ids.cast(pa.large_string())).cast(pa.large_binary())
+
+    @property
+    def id_type(self) -> str:
+        """What kind of ids the queries have."""
+        return "text" if pa.types.is_string(self.query_ids.type) else str(self.query_ids.type)
+
+    def query_name(self, q: int) -> str:
+        """Query q as messages show it."""
+        return f"query {self.query_ids[q].as_py()!r}"
+
+    def document_name(self, row: int) -> str:
+        """A document as messages show it."""
+        ids = self.doc_ids
+        return f"document {ids.text[ids.start[row] : ids.stop[row]].tobytes().decode('utf-8', 'replace')!r}"
+
+    def place(self, row: int) -> str:
+        """Where a row was: its line or its row, from 0, in what was given."""
+        if self.source is not None:
+            return f"line {self.source.line_number(int(self.doc_ids.start[row]))}"
+        return f"row {row if self.rows is None else int(self.rows[row])}"
+
+    def query_of(self, row: int) -> int:
+        """The query that a row belongs to."""
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+
+    # --- ways in ----------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, source: Any, *, threads: int | None = None) -> Self:
+        """Read a TREC file, given as a path ("-": standard input), bytes or a file open for reading bytes; packed or not.
+
+        Errors: `InputError` with the file, the line number and the text of a line that cannot be read.
+        """
+        text = read_text(source)
+        return cls._of_fields(read_fields(text, cls.form, threads))
+
+    @classmethod
+    def _of_fields(cls, fields: Fields) -> Self:
+        text, turns, n_rows = fields.text, fields.turns, len(fields.value)
+        ids = ids_of(text, fields.name, fields.name_stop)
+        # Each part of the text began with a query of its own.
+        new = np.append(len(ids) > 0, differs(ids[:-1], ids[1:])) if len(ids) else np.zeros(0, bool)
+        groups = group(Runs(turns[new], ids.filter(pa.array(new)), n_rows))
+
+        def ordered(array: np.ndarray) -> np.ndarray:
+            return array if groups.order is None else frozen(array[groups.order], array.dtype)
+
+        return cls(
+            text.name,
+            groups.query_ids,
+            frozen(groups.offsets, np.int64),
+            DocIds(text.data, ordered(fields.start), ordered(fields.stop)),
+            ordered(fields.code),
+            ordered(fields.value),
+            regrouped=int(np.count_nonzero(groups.scattered)),
+            source=text,
+            n_comments=fields.n_comments,
+            n_longer=fields.n_longer,
+            first_longer=fields.first_longer,
+        )
+
+    @classmethod
+    def _of_arrays(cls, query_ids: Any, doc_ids: Any, values: Any, offsets: Any, name: str) -> Self:
+        """Columns with one entry a row, or with offsets one query id a query. Rows without a value (null) say nothing and are left out."""
+        queries, documents = id_array("query_ids", query_ids), id_array("doc_ids", doc_ids)
+        value, missing = as_array(cls.value_name, values)
+        n_rows = len(documents)
+        if value.shape != (n_rows,):
+            raise InputError(f"{cls.value_name} must have one entry a document, {n_rows}, not {'x'.join(map(str, value.shape))}.")
+        ids = DocIds.of(documents)
+        # Whole words are read from the text: there must be some beyond its last byte.
+        text = frozen(np.append(ids.text, np.zeros(lines.PADDING, np.uint8)), np.uint8)
+        start, stop, rows = ids.start, ids.stop, None
+        if offsets is None:
+            groups = group(find_runs(pa.chunked_array([queries])))
+            if len(queries) != n_rows:
+                raise InputError(f"query_ids must have one entry a document, {n_rows}, not {len(queries)}.")
+            queries, bounds, rows = groups.query_ids, groups.offsets, groups.order
+            regrouped = int(np.count_nonzero(groups.scattered))
+        else:
+            bounds, regrouped = _checked_offsets(offsets, len(queries), n_rows), 0
+            _check_each_once(queries, name)
+        if missing is not None:
+            kept = ~missing if rows is None else ~missing[rows]
+            rows = np.flatnonzero(kept) if rows is None else rows[kept]
+            bounds = np.append(0, np.cumsum(kept))[bounds]
+        if rows is not None:
+            value, start, stop = value[rows], start[rows], stop[rows]
+        code = np.empty(len(value), np.uint64)
+        start, stop = frozen(start, np.int64), frozen(stop, np.int64)
+        lines.hash_ids(text, start, stop, code)
+        made = cls(
+            name, queries, frozen(bounds, np.int64), DocIds(text, start, stop), frozen(code, np.uint64), value, regrouped=regrouped, rows=rows
+        )
+        return replace(made, values=made._checked_values())
+
+    def _checked_values(self) -> np.ndarray:
+        raise AssertionError(f"{type(self).__name__} checks no values")
+
+    def _refuse(self, wrong: np.ndarray, rule: str, cure: str) -> None:
+        """Complain about the first row that is wrong, if any is."""
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            where = f"{self.query_name(self.query_of(row))}, {self.document_name(row)} ({self.place(row)})"
+            raise InputError(f"{self.name}: {self.value_name} {rule}: {self.values[row]} at {where}. {cure}")
+
+    # --- duplicates -------------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _twins(self) -> np.ndarray | None:
+        """For each row the first row of its query with the same document; None when no document stands twice."""
+        first_of = np.arange(self.n_documents)
+        pairs.find_twins(self, first_of)
+        return None if np.array_equal(first_of, np.arange(self.n_documents)) else first_of
+
+    @functools.cached_property
+    def _without_duplicates(self) -> dict[str, Self]:
+        return {}
+
+    def without_duplicates(self, rule: str) -> Self:
+        """These rows with each document once in a query: the first, the last or that of the greatest value; or an error naming two."""
+        one_of("duplicates", rule, DUPLICATE_RULES)
+        first_of = self._twins
+        if first_of is None:
+            return self
+        rows = np.flatnonzero(first_of != np.arange(self.n_documents))
+        if rule == "error":
+            self.refuse_twins(int(first_of[rows[0]]), int(rows[0]))
+        if rule not in self._without_duplicates:
+            chosen = np.arange(self.n_documents)
+            rows = np.union1d(rows, first_of[rows])
+            # Of several assignments to one place the last one stands.
+            order = {"first": rows[::-1], "last": rows, "max": rows[np.lexsort((-rows, self.values[rows]))]}[rule]
+            chosen[first_of[order]] = order
+            kept = np.zeros(self.n_documents, bool)
+            kept[chosen[first_of]] = True
+            self._without_duplicates[rule] = self.take(kept)
+        return self._without_duplicates[rule]
+
+    def refuse_twins(self, one: int, other: int) -> None:
+        """The error about a document that stands twice."""
+        what = f"{self.document_name(other)} stands twice in {self.query_name(self.query_of(other))} of {self.name}"
+        raise InputError(f"{what}: {self.place(one)} and {self.place(other)}. Keep one of them, or say which with duplicates=.")
+
+    def take(self, kept: np.ndarray) -> Self:
+        """Some of the rows."""
+        ids = DocIds(self.doc_ids.text, frozen(self.doc_ids.start[kept], np.int64), frozen(self.doc_ids.stop[kept], np.int64))
+        return replace(
+            self,
+            offsets=frozen(np.append(0, np.cumsum(kept))[self.offsets], np.int64),
+            doc_ids=ids,
+            code=frozen(self.code[kept], np.uint64),
+            values=frozen(self.values[kept], self.values.dtype),
+            rows=None if self.source is not None else np.flatnonzero(kept) if self.rows is None else self.rows[kept],
+        )
+
+
+class Qrels(Pairs):
+    """Judgements: a label for each judged document of each query.
+
+    Made by `Qrels.read` from a file of lines ``query iteration document label``, or by `Qrels.from_arrays`. `len` is the number of
+    queries; `query_ids`, `offsets` and `labels` are their ids, bounds and labels.
+
+    >>> import fastrank as fr
+    >>> qrels = fr.Qrels.read(b"q1 0 d1 1\\nq1 0 d2 0\\nq2 0 d1 2\\n")
+    >>> qrels
+    Qrels(2 queries, 3 documents, from <bytes>)
+    >>> qrels.query_ids.to_pylist(), qrels.offsets.tolist(), qrels.labels.tolist()
+    (['q1', 'q2'], [0, 2, 3], [1.0, 0.0, 2.0])
+    """
+
+    value_name = "labels"
+    form = QRELS
+
+    @property
+    def labels(self) -> np.ndarray:
+        """float64[n_documents]."""
+        return self.values
+
+    @classmethod
+    def from_arrays(cls, query_ids: Any, doc_ids: Any, labels: Any, *, offsets: Any = None, name: str = "qrels") -> Self:
+        """Judgements from columns: one entry a row, or, with offsets, query_ids with one entry a query.
+
+        Ids are text, bytes or integers (compared by their decimal text) in any form that Arrow, NumPy, pandas or polars have; labels are
+        finite numbers; a row with a null label says nothing. Errors: `InputError`.
+
+        >>> import fastrank as fr
+        >>> fr.Qrels.from_arrays([1, 1, 2], ["a", "b", "a"], [1, 0, 2]).offsets.tolist()
+        [0, 2, 3]
+        """
+        return cls._of_arrays(query_ids, doc_ids, labels, offsets, name)
+
+    def _checked_values(self) -> np.ndarray:
+        self._refuse(~np.isfinite(self.values), "must be finite", "For an unjudged document give a null label, or leave it out.")
+        return frozen(self.values, np.float64)
+
+    def check_whole(self, convention: str) -> None:
+        """Complain about a label that is not a whole number."""
+        cure = "Round them, or use another convention, such as fastrank with gain='linear'."
+        self._refuse(self.values != np.trunc(self.values), f"must be whole numbers under the {convention} convention", cure)
+
+    def check_not_negative(self, convention: str) -> None:
+        """Complain about a label below 0."""
+        cure = "Set it to 0, or leave the document out when it is unjudged."
+        self._refuse(self.values < 0, f"must not be negative under the {convention} convention", cure)
+
+    @functools.cached_property
+    def narrow_labels(self) -> np.ndarray:
+        """The labels as float32 where that changes none: half the memory to go through."""
+        narrow = self.values.astype(np.float32)
+        return frozen(narrow, np.float32) if np.array_equal(narrow, self.values) else self.values
+
+    @functools.cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest label."""
+        return (float(self.values.min()), float(self.values.max())) if len(self.values) else (0.0, 0.0)
+
+
+class Run(Pairs):
+    """The ranking of one system: a score for each document that it retrieved for each query.
+
+    Made by `Run.read` from a file of lines ``query Q0 document rank score tag`` (the rank is not looked at), or by `Run.from_arrays`.
+    `len` is the number of queries; `query_ids`, `offsets` and `scores` are their ids, bounds and scores; `tag` is the first line's.
+
+    >>> import fastrank as fr
+    >>> run = fr.Run.read(b"q1 Q0 d2 1 0.9 bm25\\nq1 Q0 d1 2 0.5 bm25\\n")
+    >>> run
+    Run(1 queries, 2 documents, from <bytes>)
+    >>> run.tag, run.scores.tolist()
+    ('bm25', [0.9, 0.5])
+    """
+
+    value_name = "scores"
+    form = RUN
+
+    @property
+    def scores(self) -> np.ndarray:
+        """float64[n_documents], or float32 or int64 as they were given."""
+        return self.values
+
+    @functools.cached_property
+    def tag(self) -> str | None:
+        """The last field of the first line; None without lines."""
+        if self.source is None or not self.n_documents:
+            return None
+        words = self.source.line(int(self.doc_ids.start.min())).split()
+        return words[RUN.n_fields - 1].decode("utf-8", "replace")
+
+    @classmethod
+    def from_arrays(cls, query_ids: Any, doc_ids: Any, scores: Any, *, offsets: Any = None, name: str = "run") -> Self:
+        """A ranking from columns: one entry a row, or, with offsets, query_ids with one entry a query.
+
+        Ids as for `Qrels.from_arrays`; higher scores rank first; a row with a null score was not retrieved. Errors: `InputError`.
+
+        >>> import fastrank as fr
+        >>> fr.Run.from_arrays(["q", "q"], ["a", "b"], [0.5, 0.25])
+        Run(1 queries, 2 documents, from run)
+        """
+        return cls._of_arrays(query_ids, doc_ids, scores, offsets, name)
+
+    def _checked_values(self) -> np.ndarray:
+        if self.values.dtype.kind == "f":
+            self._refuse(np.isnan(self.values), "must not be NaN", "Give every retrieved document a number, or a null score to others.")
+        return score_array(self.values)
+
+    def refuse_longer(self, convention: str) -> None:
+        """Complain about lines with more fields than six."""
+        if self.n_longer and self.source is not None:
+            rule = f"a line of a run has {RUN.n_fields} fields under the {convention} convention, as a document id holds no white space"
+            raise self.source.malformed(self.first_longer, rule)
+
+
+def _checked_offsets(offsets: Any, n_queries: int, n_rows: int) -> np.ndarray:
+    array, _ = as_array("offsets", offsets)
+    bounds = array.astype(np.int64)
+    if bounds.shape != (n_queries + 1,) or bounds[0] != 0 or bounds[-1] != n_rows or np.any(np.diff(bounds) < 0):
+        raise InputError(f"offsets must be {n_queries + 1} numbers that ascend from 0 to {n_rows}, one more than there are query_ids.")
+    return bounds
+
+
+def _check_each_once(query_ids: pa.Array, name: str) -> None:
+    if pc.count_distinct(query_ids).as_py() != len(query_ids):
+        counted = pc.value_counts(query_ids)
+        twice = counted.filter(pc.greater(counted.field("counts"), 1))[0]["values"].as_py()
+        raise InputError(f"query_ids with offsets must name each query of the {name} once: {twice!r} stands there twice.")
