@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from fastrank.engine.functions import recall as recall
     from fastrank.engine.functions import reciprocal_rank as reciprocal_rank
     from fastrank.engine.functions import success as success
+    from fastrank.engine.runs import evaluate_run as evaluate_run
     from fastrank.engine.tables import evaluate_table as evaluate_table
     from fastrank.engine.worked import Worked as Worked
     from fastrank.engine.worked import explain as explain
     from fastrank.errors import InputError as InputError
     from fastrank.evaluation import Evaluation as Evaluation
     from fastrank.evaluation import Note as Note
+    from fastrank.io.judgements import Qrels as Qrels
+    from fastrank.io.judgements import Run as Run
     from fastrank.io.letor import read_letor as read_letor
     from fastrank.metrics.base import Metric as Metric
     from fastrank.metrics.grammar import list_metrics as list_metrics
@@ -57,10 +60,12 @@ _HOMES: dict[str, str | None] = {
     "Evaluator": "engine.evaluator",
     **dict.fromkeys(("auc", "average_precision", "bpref", "concordance", "dcg", "err", "f1", "idcg", "judged", "ndcg"), "engine.functions"),
     **dict.fromkeys(("p_norm_push", "precision", "r_precision", "rbp", "recall", "reciprocal_rank", "success"), "engine.functions"),
+    "evaluate_run": "engine.runs",
     "evaluate_table": "engine.tables",
     **dict.fromkeys(("Worked", "explain"), "engine.worked"),
     "InputError": "errors",
     **dict.fromkeys(("Evaluation", "Note"), "evaluation"),
+    **dict.fromkeys(("Qrels", "Run"), "io.judgements"),
     "read_letor": "io.letor",
     "Metric": "metrics.base",
     **dict.fromkeys(("list_metrics", "parse_metric", "parse_metrics"), "metrics.grammar"),

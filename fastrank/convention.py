@@ -33,8 +33,10 @@ class Convention:
     Attributes: `gain` and `discount` of the cumulative-gain metrics; `ties`, the order of equal scores; `no_relevant`, the value
     of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the
     float type that the tool converts to first (None: as given); `negative_labels`, whether labels below 0 are legal;
-    `no_negative`, metrics that refuse them all the same; `binary_only`, metrics that take labels 0 and 1 only; `families`, what
-    single metrics do otherwise (the cutoff of bare names among it); `source`, what it reproduces.
+    `no_negative`, metrics that refuse them all the same; `binary_only`, metrics that take labels 0 and 1 only; `trec`, whether
+    qrels and runs mean what trec_eval takes them for (labels are whole numbers, those below 0 in the pool but unjudged, and a run
+    line may have more than six fields); `families`, what single metrics do otherwise (the cutoff of bare names among it); `source`,
+    what it reproduces.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Convention:
     negative_labels: bool = False
     no_negative: tuple[str, ...] = ()
     binary_only: tuple[str, ...] = ()
+    trec: bool = False
     families: Choices = ()
 
     def parameter(self, family: str, name: str) -> Any:
@@ -148,6 +151,24 @@ _ALL = (
         labels="float64",
         negative_labels=True,
         no_negative=("nDCG",),
+    ),
+    Convention(
+        "trec_eval",
+        "trec_eval 10.0: linear gain, equal scores by document id",
+        gain="linear",
+        ties="docid",
+        scores="float64",
+        negative_labels=True,
+        trec=True,
+    ),
+    Convention(
+        "trec_eval9",
+        "trec_eval 9.0.8 and pytrec_eval: as trec_eval, but scores are compared as float32",
+        gain="linear",
+        ties="docid",
+        scores="float32",
+        negative_labels=True,
+        trec=True,
     ),
 )
 

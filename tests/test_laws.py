@@ -174,9 +174,9 @@ def test_bounds_go_by_the_gain_where_an_unjudged_document_stands_between(table: 
 # --- the same bits, however the work is divided --------------------------------------------------------------------------------
 
 # A few metrics of every family: enough for what is summed after the values are there.
-SUMMED = EVERY["average"][::6]
+SUMMED = EVERY["average"][::11]
 
-BIG = random_batch(7, 150, 25, missing=True)
+BIG = random_batch(7, 90, 25, missing=True)
 WEIGHTS = np.random.default_rng(8).choice([0.0, 0.5, 1.0, 3.7], BIG.n_queries)
 GROUPS = np.random.default_rng(9).choice(["head", "tail", "body"], BIG.n_queries)
 PER_QUERY = {"weights": WEIGHTS, "by": {"part": GROUPS}}
@@ -206,7 +206,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_every_number_of_threads_and_block_size_gives_the_same_bits(ties: str, small_blocks: Callable[[int], None]) -> None:
     one = fr.evaluate(*BIG.arguments(), metrics=EVERY[ties], threads=1, bounds=True)
     summed = fr.evaluate(*BIG.arguments(), metrics=SUMMED, threads=1, **PER_QUERY)
-    for documents, threads in ((1, 2), (7, 1), (64, 3), (300, 8), (10**6, 2)):
+    for documents, threads in ((20, 1), (64, 3), (300, 8)):
         small_blocks(documents)
         two = fr.evaluate(*BIG.arguments(), metrics=EVERY[ties], threads=threads, bounds=True)
         assert_same_bits(one.values, two.values, one.metrics)

@@ -70,7 +70,7 @@ class Run:
         out[:] = metric.values(view)
         if metric.has_no_relevant_rule():
             kept = view.judged.kept
-            key = ("nothing", column)
+            key = ("settled", column)
             if key not in kept:
                 kept[key] = np.flatnonzero(metric.nothing_to_find(view))
             if len(kept[key]):
@@ -94,7 +94,7 @@ class Run:
         sizes = judged.list_size if self.plan.depth is None else np.minimum(judged.list_size, self.plan.depth)
         nothing, beyond = [], []
         for column, metric in enumerate(self.plan.metrics):
-            nothing.append(len(judged.kept[key]) if (key := ("nothing", column)) in judged.kept else 0)
+            nothing.append(len(judged.kept[key]) if (key := ("settled", column)) in judged.kept else 0)
             beyond.append(int(np.count_nonzero(sizes < metric.k)) if isinstance(metric.k, int) else 0)
         return tuple(nothing), tuple(beyond)
 

@@ -16,10 +16,13 @@ from fastrank.arrays import as_array, frozen, score_array
 from fastrank.batch import DocIds, id_array
 from fastrank.convention import one_of
 from fastrank.errors import InputError
-from fastrank.io import lines, pairs
+from fastrank.io import lines, matching
 from fastrank.io.grouping import Runs, differs, find_runs, group
 from fastrank.io.text import Text, read_text
 from fastrank.io.trec import QRELS, RUN, Fields, Form, ids_of, read_fields
+
+# Documents looked up in turn.
+BLOCK = 1 << 17
 
 DUPLICATE_RULES = ("error", "first", "last", "max")
 
@@ -176,8 +179,13 @@ class Pairs:
     @functools.cached_property
     def _twins(self) -> np.ndarray | None:
         """For each row the first row of its query with the same document; None when no document stands twice."""
-        first_of = np.arange(self.n_documents)
-        pairs.find_twins(self, first_of)
+        first_of, ids = np.arange(self.n_documents), self.doc_ids
+
+        def block(first: int, last: int) -> None:
+            table = matching.table_for(self.offsets, first, last)
+            matching.find_twins(ids.text, ids.start, ids.stop, self.code, self.offsets, first, last, table, first_of)
+
+        map_blocks(block, self.offsets, documents=BLOCK, threads=None)
         return None if np.array_equal(first_of, np.arange(self.n_documents)) else first_of
 
     @functools.cached_property

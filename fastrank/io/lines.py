@@ -122,7 +122,7 @@ def _line_end(text: Any, i: int) -> Any:
 
 
 @kernel
-def same_bytes(text: Any, a: int, other: Any, b: int, n: int) -> Any:
+def _same_bytes(text: Any, a: int, other: Any, b: int, n: int) -> Any:
     """Whether text[a:a + n] and other[b:b + n] are equal."""
     while n >= 8:
         if load_word(text, a) != load_word(other, b):
@@ -334,7 +334,7 @@ def _turn(text: Any, i: int, end: int, base: int, state: Any, turn: Any, name: A
     t = base + state[TURNS]
     if state[TURNS] > 0:
         known = name[t - 1]
-        if end - i == name_stop[t - 1] - known and same_bytes(text, known, text, i, end - i):
+        if end - i == name_stop[t - 1] - known and _same_bytes(text, known, text, i, end - i):
             return
     turn[t], name[t], name_stop[t] = state[LINES], i, end
     state[TURNS] = state[TURNS] + 1

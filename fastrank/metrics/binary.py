@@ -127,7 +127,7 @@ class _RecallLike(BinaryMetric):
     no_relevant: str | None = no_relevant_parameter()
 
     def nothing_to_find(self, view: View) -> np.ndarray:
-        return view.n_relevant(self.least) == 0
+        return view.judged.nothing_reaches(self.least)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,6 +153,6 @@ def _shared_cutoffs(ks: tuple[Cutoff, ...], depth: int | None) -> np.ndarray:
     return row if depth is None else np.minimum(row, depth)
 
 
-def share_of(counts: np.ndarray, total: np.ndarray | float) -> np.ndarray:
-    """counts / total, 0 where the total is 0."""
-    return np.divide(counts, total, out=np.zeros(len(counts)), where=np.asarray(total) > 0)
+def share_of(counts: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """counts / total for whole numbers; 0 where the total is 0, since then the count is."""
+    return counts / np.maximum(total, 1)

@@ -14,31 +14,35 @@ from fastrank._kernel import kernel, set_bits, trailing_zeros
 
 
 @kernel
-def mark_counted(labels: Any, least: Any, word: Any, before: Any) -> None:
+def mark_counted(labels: Any, least: Any, flag: Any, flag_words: Any, word: Any, before: Any) -> None:
     """word[w] = bit j set where document 64 w + j has label >= least or label < 0; before[w] = how many are set in earlier words.
 
     A missing label (NaN) fails both comparisons, so unjudged documents are never marked. least has the type of the labels: comparing
-    bytes as bytes is eight times as fast as comparing them as doubles.
+    bytes as bytes is eight times as fast as comparing them as doubles. flag holds 64 bytes, flag_words the same memory as 8 words.
     """
     n = np.int64(0)
     n_documents = labels.shape[0]
     for w in range(word.shape[0]):
         first = 64 * w
         if first + 64 <= n_documents:
-            word[w] = _word(labels, first, 64, least)
+            _flag(labels, first, 64, least, flag)
         else:
-            word[w] = _word(labels, first, n_documents - first, least)
+            flag[:] = 0
+            _flag(labels, first, n_documents - first, least, flag)
+        bits = np.uint64(0)
+        for i in range(8):
+            # The product gathers the lowest bits of eight bytes, which are 0 or 1, in its highest byte.
+            bits |= ((flag_words[i] * np.uint64(0x0102040810204080)) >> np.uint64(56)) << np.uint64(8 * i)
+        word[w] = bits
         before[w] = n
-        n += np.int64(set_bits(word[w]))
+        n += np.int64(set_bits(bits))
 
 
 @kernel
-def _word(labels: Any, first: int, width: int, least: Any) -> Any:
-    word = np.uint64(0)
+def _flag(labels: Any, first: int, width: int, least: Any, flag: Any) -> None:
     for j in range(width):
         y = labels[first + j]
-        word |= np.uint64((y >= least) | (y < 0)) << np.uint64(j)
-    return word
+        flag[j] = (y >= least) | (y < 0)
 
 
 @kernel

@@ -48,12 +48,23 @@ def sort_queries(values: Any, starts: Any, scratch: Any) -> None:
 
 
 @kernel
-def count_labels(code: Any, starts: Any, gains: Any, histogram: Any, out: Any) -> None:
-    """out = gains of each query in descending order of label, for labels that are small whole numbers: a histogram, no sort."""
+def rank_labels(code: Any, starts: Any, gains: Any, histogram: Any, out: Any) -> None:
+    """out = gains of each query in descending order of label, for labels that are small whole numbers.
+
+    The usual few documents are placed by counting the larger ones, more of them by a histogram of the labels.
+    """
     for q in range(starts.shape[0] - 1):
-        for i in range(starts[q], starts[q + 1]):
+        low, high = starts[q], starts[q + 1]
+        if high - low <= 12:
+            for i in range(low, high):
+                place = low
+                for j in range(low, high):
+                    place += (code[j] > code[i]) | ((code[j] == code[i]) & (j < i))
+                out[place] = gains[code[i]]
+            continue
+        for i in range(low, high):
             histogram[code[i]] += 1
-        i = starts[q]
+        i = low
         for c in range(histogram.shape[0] - 1, -1, -1):
             for _ in range(histogram[c]):
                 out[i] = gains[c]

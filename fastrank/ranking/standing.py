@@ -74,6 +74,13 @@ class Judged:
                 self.kept[key] = met[self.all_starts[1:]] - met[self.all_starts[:-1]]
         return self.kept[key]
 
+    def nothing_reaches(self, threshold: float) -> np.ndarray:
+        """Whether a query has no document whose label is at least the threshold."""
+        key = ("nothing", threshold)
+        if key not in self.kept:
+            self.kept[key] = self.n_relevant(threshold) == 0
+        return self.kept[key]
+
     def every_label_reaches(self, threshold: float) -> bool:
         """Whether all counted labels are known to be at least the threshold: whole labels above 0 are at least 1."""
         return self.smallest >= 0 and (threshold <= self.least or (self.codes > 0 and self.least > 0 and threshold <= 1))
@@ -85,7 +92,7 @@ class Judged:
             labels, out = self.all_labels, np.empty(len(self.all_labels))
             if self.codes and rises(gain):
                 codes = np.arange(self.codes, dtype=np.float64)
-                sort.count_labels(labels.astype(np.int64), self.all_starts, gains_of(codes, gain), np.zeros(self.codes, np.int64), out)
+                sort.rank_labels(labels.astype(np.int64), self.all_starts, gains_of(codes, gain), np.zeros(self.codes, np.int64), out)
             else:
                 out = self.gains(labels, gain)
                 sort.sort_queries(out, self.all_starts, np.empty_like(out))
@@ -223,7 +230,8 @@ def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.n
         return np.empty(0, np.int64), np.empty(0), starts
     n_words = (len(labels) + 63) // 64
     word, before = np.empty(n_words, np.uint64), np.empty(n_words, np.int64)
-    scan.mark_counted(labels, bound, word, before)
+    flag = np.empty(64, np.uint8)
+    scan.mark_counted(labels, bound, flag, flag.view(np.uint64), word, before)
     n = int(before[-1]) + int(word[-1]).bit_count() if n_words else 0
     row, label = np.empty(n, np.int64), np.empty(n)
     scan.list_counted(labels, offsets, word, before, row, label, starts)

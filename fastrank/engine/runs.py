@@ -1,0 +1,169 @@
+"""`evaluate_run`: metrics of a ranking with document ids, against judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrank.convention import Convention, one_of
+from fastrank.engine.calls import DEFAULT_METRICS, Metrics, check_threads
+from fastrank.engine.plan import make_plan
+from fastrank.engine.run import run as run_plan
+from fastrank.errors import InputError
+from fastrank.evaluation import Note
+from fastrank.io.join import Joined, join
+from fastrank.io.judgements import DUPLICATE_RULES, Pairs, Qrels, Run
+
+if TYPE_CHECKING:
+    from fastrank.evaluation import Evaluation
+
+MISSING_RULES = ("zero", "skip")
+
+
+def evaluate_run(
+    qrels: Any,
+    run: Any,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    convention: str | Convention = "trec_eval",
+    missing: str = "zero",
+    depth: int | None = None,
+    duplicates: str = "error",
+    judged_only: bool = False,
+    ties: str | None = None,
+    no_relevant: str | None = None,
+    bounds: bool = False,
+    threads: int | None = None,
+) -> Evaluation:
+    """Judge the ranking of one system against judgements, matched by query and document id.
+
+    Parameters
+    ----------
+    qrels, run
+        A path to a TREC file ("-": standard input), its bytes or an open file, packed or not; an `fr.Qrels` or `fr.Run`, which can be
+        used again and again; or a dict ``{query: {document: label or score}}``.
+    metrics
+        Names or metrics, such as ``"nDCG@10,RR"``.
+    convention
+        What the names leave open. "trec_eval" is version 10, "trec_eval9" version 9, which compares scores as float32.
+    missing
+        A query of the qrels that is not in the run: "zero" counts it, as an empty list (``trec_eval -c``); "skip" leaves it out.
+    depth
+        Cut every ranking to its first `depth` documents (``trec_eval -M``).
+    duplicates
+        A document that stands twice in one query, in the qrels or the run: "error", or keep the "first", the "last" or that of the
+        greatest label or score ("max"). Applied before any cut.
+    judged_only
+        Leave unjudged documents out of the rankings (``trec_eval -J``): under a trec_eval convention those with a label below 0, too.
+    ties, no_relevant
+        Override the convention: the order of equal scores; the value of a query with nothing to find.
+    bounds
+        Keep, per query, the least and the greatest value over the orders of equal scores.
+    threads
+        None: every processor. The result has the same bits for any number.
+
+    Returns
+    -------
+    Evaluation
+        A value per query and metric. Queries come in the order of the qrels; sorted by id when the rows of one were not together.
+        Queries of the run that are not in the qrels are left out. The notes count all of these.
+
+    Errors: `InputError`, one line that says what, where (file and line) and the cure.
+
+    Examples
+    --------
+    >>> import fastrank as fr
+    >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 2}}
+    >>> run = {"q1": {"d1": 0.5, "d2": 0.9, "d3": 0.1}}
+    >>> fr.evaluate_run(qrels, run, "RR,AP").mean()
+    {'RR': 0.25, 'AP': 0.25}
+    >>> fr.evaluate_run(qrels, run, "RR,AP", missing="skip").mean()
+    {'RR': 0.5, 'AP': 0.5}
+    """
+    threads = check_threads(threads)
+    one_of("missing", missing, MISSING_RULES)
+    one_of("duplicates", duplicates, DUPLICATE_RULES)
+    plan = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant, depth=depth, judged_only=judged_only, bounds=bounds)
+    if all(isinstance(source, str) and source == "-" for source in (qrels, run)):
+        raise InputError("qrels and run cannot both come from standard input: give a path for one of them.")
+    judged, ranked = _as_qrels(qrels, threads), _as_run(run, threads)
+    _check(judged, ranked, plan.convention)
+    distinct = judged.without_duplicates(duplicates)
+    unique = ranked if duplicates == "error" else ranked.without_duplicates(duplicates)
+    joined = join(distinct, unique, plan.convention, skip_missing=missing == "skip", judged_only=judged_only, threads=threads)
+    result = run_plan(plan, joined.batch, threads)
+    n_dropped = judged.n_documents - distinct.n_documents + ranked.n_documents - unique.n_documents
+    result.notes = (*result.notes, *_notes(judged, ranked, joined, missing, n_dropped, duplicates))
+    return result
+
+
+def _as_qrels(source: Any, threads: int | None) -> Qrels:
+    if isinstance(source, Qrels):
+        return source
+    if isinstance(source, Run):
+        raise InputError("qrels must be judgements, not a Run: the order is qrels, run.")
+    if isinstance(source, Mapping):
+        query_ids, doc_ids, labels, offsets = _columns("qrels", source)
+        return Qrels.from_arrays(query_ids, doc_ids, labels, offsets=offsets)
+    return Qrels.read(source, threads=threads)
+
+
+def _as_run(source: Any, threads: int | None) -> Run:
+    if isinstance(source, Run):
+        return source
+    if isinstance(source, Qrels):
+        raise InputError("run must be a ranking, not Qrels: the order is qrels, run.")
+    if isinstance(source, Mapping):
+        query_ids, doc_ids, scores, offsets = _columns("run", source)
+        return Run.from_arrays(query_ids, doc_ids, scores, offsets=offsets)
+    return Run.read(source, threads=threads)
+
+
+def _columns(name: str, queries: Mapping[Any, Any]) -> tuple[list[Any], list[Any], list[Any], np.ndarray]:
+    """A dict of dicts as columns: queries, documents, numbers, and where each query begins."""
+    for query, documents in queries.items():
+        if not isinstance(documents, Mapping):
+            raise InputError(f"{name}[{query!r}] must be a dict of documents, not {type(documents).__name__}.")
+    ids = [document for documents in queries.values() for document in documents]
+    values = [value for documents in queries.values() for value in documents.values()]
+    return list(queries), ids, values, np.append(0, np.cumsum([len(documents) for documents in queries.values()], dtype=np.int64))
+
+
+def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
+    """What a convention does not take."""
+    if convention.trec:
+        qrels.check_whole(convention.name)
+    else:
+        run.refuse_longer(convention.name)
+    if not convention.negative_labels:
+        qrels.check_not_negative(convention.name)
+
+
+def _notes(qrels: Qrels, run: Run, joined: Joined, missing: str, n_dropped: int, duplicates: str) -> Iterator[Note]:
+    """What was missing, ignored or dropped on the way in."""
+    n = joined.n_missing
+    if n:
+        fate = "counted as empty lists" if missing == "zero" else "left out"
+        yield Note("missing_query", n, f"{_plural(n, 'query', 'queries')} of the qrels not in the run: {fate}; missing: {missing}.")
+    n = joined.n_unjudged
+    if n:
+        yield Note("unjudged_query", n, f"{_plural(n, 'query', 'queries')} of the run not in the qrels: left out.")
+    if n_dropped:
+        yield Note("duplicates", n_dropped, f"{_plural(n_dropped, 'row', 'rows')} dropped as duplicates; duplicates: {duplicates}.")
+    n = run.n_longer
+    if n:
+        yield Note("extra_fields", n, f"{_plural(n, 'line', 'lines')} of the run with more than six fields: the rest was not looked at.")
+    for pairs in (qrels, run):
+        n = pairs.n_comments
+        if n:
+            yield Note("comments", n, f"{_plural(n, 'line', 'lines')} of {_source_name(pairs)} beginning with #: taken as comments.")
+
+
+def _source_name(pairs: Pairs) -> str:
+    return "the qrels" if isinstance(pairs, Qrels) else "the run"
+
+
+def _plural(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
