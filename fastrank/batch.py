@@ -23,6 +23,11 @@ LIKELY_UNGROUPED = 10_000
 MOST_CODES = 64
 
 
+# Given a query, listed documents of it that share their score with others, and a tie rule ("input" or "docid"): how many documents of
+# the same score stand before each.
+Settle = Callable[[int, np.ndarray, str], np.ndarray]
+
+
 @dataclass(frozen=True)
 class DocIds:
     """Document ids as bytes: row d's is text[start[d]:stop[d]]. They are compared where scores are equal and nowhere else."""
@@ -55,12 +60,16 @@ class QueryBatch:
 
     labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
     stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
-    equal scores under ties="docid". query_ids, weights and by: one value per query.
+    equal scores under ties="docid". Where only the judged documents are known by place, labels lists those alone, query q's from
+    found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. query_ids, weights and by: one value per query.
     """
 
     labels: np.ndarray
     scores: np.ndarray | None
     offsets: np.ndarray
+    found_scores: np.ndarray | None = None
+    found_offsets: np.ndarray | None = None
+    settle: Settle | None = None
     unretrieved_labels: np.ndarray | None = None
     unretrieved_offsets: np.ndarray | None = None
     doc_ids: DocIds | None = None
@@ -448,7 +457,7 @@ def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:
 
 def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:
     """Other scores for the documents of a batch, checked and frozen."""
-    if score.size != len(batch.labels):
-        raise InputError(f"scores must have one entry a document, {len(batch.labels)}, not {score.size}.")
+    if score.size != int(batch.offsets[-1]):
+        raise InputError(f"scores must have one entry a document, {int(batch.offsets[-1])}, not {score.size}.")
     flat = score if score.ndim == 1 else score.ravel()
     return _checked_scores(flat, None, convention, lambda: _Place(batch.offsets, batch.query_ids))

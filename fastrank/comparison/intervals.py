@@ -110,8 +110,8 @@ def intervals(units: Units, quantities: Sequence[Quantity], plan: Plan) -> list[
     """The interval of each quantity; all see the same resamples."""
     means, n = units.means, units.n_units
     residuals = units.sums - means[:, None] * units.size
-    # Equal values leave rounding behind, which is no spread.
-    residuals[np.abs(residuals) < 4e-16 * np.abs(units.sums).max(axis=1, initial=0.0)[:, None]] = 0.0
+    # What is left of equal values is rounding, and no spread.
+    residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-14 * np.abs(units.sums).max(axis=1, initial=0.0)] = 0.0
     parts = [_Part(quantity, residuals, units.size, means) for quantity in quantities]
     if plan.method == "t" or n < 2:
         return [part.student(plan, n) for part in parts]

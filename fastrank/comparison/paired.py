@@ -50,21 +50,19 @@ class Pairs:
         means = self.rows.sum(axis=1) / self.size.sum()
         residuals = self.rows - means[:, None] * self.size
         # What is left of equal differences is rounding.
-        residuals[np.abs(residuals) <= self.slack[:, None]] = 0.0
+        residuals[np.abs(residuals).max(axis=1, initial=0.0) <= self.slack] = 0.0
         return residuals
 
 
 def pairs_of(units: Units, pairs: list[tuple[int, int]]) -> Pairs:
     """The differences of pairs (baseline, system) of columns. Differences that are rounding alone become 0."""
-    one, other = ([pair[side] for pair in pairs] for side in (0, 1))
-    rows = units.sums[other] - units.sums[one]
-    # A value is a rounded quotient of rounded sums: a few units of its last place. Rounded errors add up as the root of their number,
-    # and at most as their number; the bound is for the sum of all.
-    largest = np.abs(units.sums).max(initial=0.0)
-    rows[np.abs(rows) <= 8 * 2.0**-53 * largest] = 0.0
-    slack = np.full(len(rows), 16 * 2.0**-53 * largest * math.sqrt(max(1, units.n_units)))
+    one, other = (units.sums[[pair[side] for pair in pairs]] for side in (0, 1))
+    rows = other - one
+    rows[np.abs(rows) <= 2.0**-50 * np.maximum(np.abs(one), np.abs(other))] = 0.0
+    # A value is a rounded quotient of rounded sums, off by a few units of its last place; such errors add up as the root of their number.
+    slack = 2.0**-49 * math.sqrt(max(1, units.n_units)) * np.abs(units.sums).max(initial=0.0)
     single = units.n_units == units.n_queries and units.even
-    return Pairs(rows, slack, units.size, single)
+    return Pairs(rows, np.full(len(rows), slack), units.size, single)
 
 
 def permutation(pairs: Pairs, chance: Chance) -> np.ndarray:
@@ -108,18 +106,18 @@ def bootstrap(pairs: Pairs, chance: Chance) -> np.ndarray:
     (count + 1) / (n_resamples + 1). A resample without spread counts as far. Where the differences have no spread sign flips decide.
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 16.4; Sakai, SIGIR 2006.
     """
-    n, many = pairs.rows.shape[1], len(pairs.rows)
+    n = pairs.rows.shape[1]
     t, spread = _t_values(pairs)
-    e, b = pairs.residuals, np.broadcast_to(pairs.size, pairs.rows.shape)
-    p = np.ones(many)
-    key = key_of(chance.root, BOOTSTRAP)
+    p, e, b, even = np.ones(len(t)), pairs.residuals, pairs.size, bool((pairs.size == 1.0).all())
     for c in np.flatnonzero(spread):
-        sums = resampled_sums(np.array([e[c], b[c], e[c] * e[c], e[c] * b[c], b[c] * b[c]]), chance.n_resamples, key, chance.threads)
+        columns = [e[c], e[c] * e[c]] if even else [e[c], e[c] * e[c], b, e[c] * b, b * b]
+        sums = resampled_sums(np.array(columns), chance.n_resamples, key_of(chance.root, BOOTSTRAP), chance.threads).T
+        size = float(n) if even else sums[2]
         with np.errstate(divide="ignore", invalid="ignore"):
-            shift = sums[:, 0] / sums[:, 1]
-            variance = sums[:, 2] - 2 * shift * sums[:, 3] + shift * shift * sums[:, 4]
-            variance[variance < 1e-13 * sums[:, 2]] = 0.0
-            resampled = np.abs(shift) * sums[:, 1] / np.sqrt(n / (n - 1) * variance)
+            shift = sums[0] / size
+            variance = sums[1] - (shift * sums[0] if even else 2 * shift * sums[3] - shift * shift * sums[4])
+            variance[variance < 1e-13 * sums[1]] = 0.0
+            resampled = np.abs(shift) * size / np.sqrt(n / (n - 1) * variance)
         # Not "as near as": a resample without spread (0 / 0) or without weight counts as far.
         p[c] = (np.count_nonzero(~(resampled < abs(t[c]))) + 1) / (chance.n_resamples + 1)
     return _without_spread(pairs, chance, p, spread)

@@ -43,7 +43,7 @@ class Plan:
     def check(self, batch: QueryBatch) -> None:
         """Complain about what the boundary could not know: labels that a metric cannot take, ids that a tie rule needs."""
         for group in self.groups:
-            if group.rule == "docid" and batch.doc_ids is None:
+            if group.rule == "docid" and batch.doc_ids is None and batch.settle is None:
                 raise InputError("ties='docid' orders equal scores by document id: give doc_ids=, or another rule with ties=.")
 
         @functools.cache

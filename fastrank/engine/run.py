@@ -11,7 +11,7 @@ from fastrank._kernel import map_blocks
 from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
 from fastrank.metrics.view import View
-from fastrank.ranking.standing import Judged, JudgedRanks, stand
+from fastrank.ranking.standing import Judged, JudgedRanks, Scores, stand
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
@@ -60,9 +60,14 @@ class Run:
 
     def _stand(self, judged: Judged, rule: str, gain: Gain | None = None) -> JudgedRanks:
         rows = slice(judged.base, judged.base + judged.n_documents)
-        doc_ids = self.batch.doc_ids
-        scores = None if self.scores is None else self.scores[rows]
-        return stand(judged, scores, rule, doc_ids=None if doc_ids is None else doc_ids.rows(rows), gain=gain)
+        if self.scores is None:
+            return stand(judged, None, rule, gain=gain)
+        batch = self.batch
+        doc_ids = None if batch.doc_ids is None else batch.doc_ids.rows(rows)
+        found = None
+        if batch.found_scores is not None:
+            found = batch.found_scores[judged.found_base : judged.found_base + judged.n_listed]
+        return stand(judged, Scores(self.scores[rows], doc_ids, found, batch.settle), rule, gain=gain)
 
     def _settle(self, column: int, view: View, out: np.ndarray) -> None:
         """Write a metric of each query, the rule for queries with nothing to find applied."""

@@ -111,6 +111,8 @@ def joined(arrays: Sequence[pa.Array]) -> pa.Array:
     if len(arrays) == 1:
         return arrays[0]
     of = arrays[0].type
+    if pa.types.is_dictionary(of) and any(array.dictionary.null_count for array in arrays):
+        return joined([decoded(array) for array in arrays])  # Arrow does not unify such dictionaries
     if is_text(of) and sum(array.nbytes for array in arrays) > SMALL_TEXT:
         large = pa.large_string() if pa.types.is_string(of) or pa.types.is_large_string(of) else pa.large_binary()
         arrays = [array.cast(large) for array in arrays]

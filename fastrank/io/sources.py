@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from fastrank.errors import InputError
-from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, numbers_of_text, reading, single, value_type
+from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, normal, numbers_of_text, reading, single, value_type
 from fastrank.io.formats import Place, Rows, open_rows
 from fastrank.io.roles import NUMBERS, Roles
 
@@ -50,7 +50,10 @@ def open_source(table: Any, roles: Roles) -> Source | pa.Table:
         source = Dataset(table, roles)
     else:
         rows = _in_memory(table, roles)
-        return rows if roles.filter is None else _filtered(rows, roles, 0)
+        if roles.filter is None:
+            return rows
+        _check_filter(rows.schema, roles)
+        return _filtered(rows, roles, 0)
     return source if roles.filter is None or isinstance(source, Dataset) else Filtered(source, roles)
 
 
@@ -135,9 +138,13 @@ class _Part:
         for batch in self.rows.batches(asked, rows_per_batch):
             arrays = dict(zip(asked, batch.columns, strict=True))
             for name in set(columns) - set(own):
-                value = pa.array([self.folders[name]], pa.string())
-                arrays[name] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(batch), np.int32)), value)
+                arrays[name] = _repeated(self.folders[name], len(batch))
             yield pa.record_batch([arrays[name] for name in columns], names=columns)
+
+
+def _repeated(value: str | None, n: int) -> pa.DictionaryArray:
+    places = pa.nulls(n, pa.int32()) if value is None else pa.array(np.zeros(n, np.int32))
+    return pa.DictionaryArray.from_arrays(places, pa.array([] if value is None else [value], pa.string()))
 
 
 def _wider(one: pa.Field, other: pa.Field, where: str, other_where: str) -> pa.DataType:
@@ -302,7 +309,7 @@ class Filtered:
     def __init__(self, source: Source, roles: Roles) -> None:
         self.where, self._source, self._roles = source.where, source, roles
         _check_filter(source.schema, roles)
-        self.schema = pa.schema([source.schema.field(name) for name in roles.columns]).append(pa.field(ROW, pa.int64()))
+        self.schema = _filtered(source.schema.empty_table(), roles, 0).schema
 
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """Record batches of the rows that are left."""
@@ -314,7 +321,13 @@ class Filtered:
 
 
 def _filtered(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
-    """The rows that pass, of the columns asked for and `ROW`."""
+    """The rows that pass, of the columns asked for and `ROW`, in types from which Arrow can take rows."""
+    columns = {name: table.column(name) for name in table.schema.names}
+    normals = {
+        name: pa.chunked_array([normal(chunk) for chunk in column.chunks] or [normal(pa.nulls(0, column.type))])
+        for name, column in columns.items()
+    }
+    table = pa.table(normals)
     compared = _comparable(table, roles, first_row).append_column(ROW, pa.array(np.arange(len(table))))
     # Arrow filters in several threads, which may finish in any order.
     passing = np.sort(compared.filter(roles.filter).column(ROW).to_numpy())
@@ -324,8 +337,7 @@ def _filtered(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
 def _comparable(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
     """The columns that the filter may look at, in types that it can compare: labels, scores and weights of a CSV file as numbers."""
     table = with_numbers(table, roles, lambda row: first_row + row)
-    columns = {name: single(table.column(name)) for name in table.schema.names}
-    return pa.table(columns)
+    return pa.table({name: single(table.column(name)) for name in table.schema.names})
 
 
 def with_numbers(table: pa.Table, roles: Roles, row_of: Callable[[int], int]) -> pa.Table:

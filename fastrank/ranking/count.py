@@ -16,13 +16,13 @@ from fastrank._kernel import kernel
 
 @kernel
 def rank_shared(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
-    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
+    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """Write the counted documents of each query in rank order; equal scores share a rank and are ordered by label, largest first.
 
-    Queries with more than `most` counted documents are left alone; above and equal have room for that many, a multiple of four.
-    n_tied[0] counts the queries with equal scores at a counted document.
+    bits are the scores of all documents, mine those of the counted ones. Queries with more than `most` counted documents are left
+    alone; above and equal have room for that many, a multiple of four. n_tied[0] counts the queries with equal scores at one of them.
     """
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
@@ -30,14 +30,14 @@ def rank_shared(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, r, four, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
         n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
 
 
 @kernel
 def rank_input(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
-    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
+    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand in the order of the input."""
     for q in range(offsets.shape[0] - 1):
@@ -46,10 +46,10 @@ def rank_input(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, r, four, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
         for i in range(r):
             if equal[i] > 1:
-                x = padded[row[low + i] - start]
+                x = _key(mine[low + i], flip, lowest)
                 n_earlier = np.int32(0)
                 for d in range(row[low + i] - start):
                     n_earlier = np.int32(n_earlier + (padded[d] == x))
@@ -59,8 +59,8 @@ def rank_input(
 
 @kernel
 def rank_docid(
-    bits: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any, above: Any,
-    equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
+    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
     text: Any, id_start: Any, id_stop: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand by document id, the larger in bytes first. Only ids of equal scores are compared."""
@@ -70,14 +70,14 @@ def rank_docid(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, start, lowest, row, low, r, four, above, equal)
+        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
         for i in range(r):
             if equal[i] > 1:
-                mine = row[low + i]
-                x = padded[mine - start]
+                own = row[low + i]
+                x = padded[own - start]
                 for d in range(start, start + n):
                     if padded[d - start] == x:
-                        above[i] += _larger_id(text, id_start[d], id_stop[d], id_start[mine], id_stop[mine])
+                        above[i] += _larger_id(text, id_start[d], id_stop[d], id_start[own], id_stop[own])
         n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
 
 
@@ -125,12 +125,12 @@ def _load(bits: Any, flip: Any, lowest: Any, start: int, n: int, padded: Any) ->
 
 @kernel
 def _count(
-    padded: Any, room: int, n: int, start: int, lowest: Any, row: Any, low: int, r: int, four: Any, above: Any, equal: Any
+    padded: Any, room: int, n: int, flip: Any, lowest: Any, mine: Any, low: int, r: int, four: Any, above: Any, equal: Any
 ) -> None:  # fmt: skip
     """above[i] = documents with a larger score than counted document i, equal[i] = with the same, itself included; four at once."""
     for i in range(0, r, 4):
         for j in range(4):
-            four[8 + j] = padded[row[low + min(i + j, r - 1)] - start]
+            four[8 + j] = _key(mine[low + min(i + j, r - 1)], flip, lowest)
         _count_four(padded, room, four)
         for j in range(4):
             above[i + j] = four[j]

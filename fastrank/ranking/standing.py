@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fastrank.gains import Gain, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
 
 if TYPE_CHECKING:
-    from fastrank.batch import DocIds, QueryBatch
+    from fastrank.batch import DocIds, QueryBatch, Settle
 
 # Ranks are below WHOLE, the cutoff of a metric that judges the whole list; judged documents that were not retrieved lie beyond it.
 WHOLE = 1 << 61
@@ -33,7 +33,8 @@ _ORDER = {
 class Judged:
     """What the labels alone say of queries first ... last - 1. Kept between calls when only the scores change.
 
-    row and label list the retrieved documents that count, query q's from starts[q] to starts[q + 1]; rows are relative to the block.
+    row and label list the retrieved documents that count, query q's from starts[q] to starts[q + 1]; rows are relative to the block
+    (where the judged documents are listed apart from the lists: places in that listing).
     all_labels and all_starts list the unretrieved ones too: the ideal and the number of relevant documents come from them. `kept`
     holds whatever metrics work out from these alone.
     """
@@ -44,7 +45,10 @@ class Judged:
         self.base = int(batch.offsets[first])
         self.offsets = batch.offsets[first : last + 1] - self.base
         self.n_documents = int(self.offsets[-1])
-        self.row, self.label, self.starts = _gather(batch.labels[self.base : self.base + self.n_documents], self.offsets, least)
+        listed = self.offsets if batch.found_offsets is None else batch.found_offsets[first : last + 1] - batch.found_offsets[first]
+        self.found_base = self.base if batch.found_offsets is None else int(batch.found_offsets[first])
+        self.n_listed = int(listed[-1])
+        self.row, self.label, self.starts = _gather(batch.labels[self.found_base : self.found_base + self.n_listed], listed, least)
         self.list_size = self.offsets[1:] - self.offsets[:-1]
         self.longest = int(self.list_size.max(initial=0))
         self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
@@ -133,45 +137,76 @@ class JudgedRanks:
         return self.judged.list_size
 
 
-def stand(judged: Judged, scores: np.ndarray | None, rule: str, *, doc_ids: DocIds | None = None, gain: Gain | None = None) -> JudgedRanks:
+class Scores(NamedTuple):
+    """The scores of a block's documents, with what places equal ones.
+
+    Where the batch lists only the judged documents apart from the lists (`QueryBatch.found_offsets`), `found` has their scores and
+    `settle` says how many documents of the same score stand before each.
+    """
+
+    all: np.ndarray
+    doc_ids: DocIds | None = None
+    found: np.ndarray | None = None
+    settle: Settle | None = None
+
+
+def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None = None) -> JudgedRanks:
     """Put the counted documents of a block in rank order under a tie rule; with a gain, best and worst go by it and not by the label.
 
-    scores and doc_ids are those of the block's documents; scores None: they already stand in rank order.
+    scores None: they already stand in rank order.
     """
     if scores is None:
         rank = judged.row - np.repeat(judged.offsets[:-1], np.diff(judged.starts)) + 1
         ranks = JudgedRanks(judged, rank, np.ones_like(rank), judged.label, judged.row, judged.starts)
     else:
-        ranks = _by_score(judged, scores, rule, doc_ids)
+        ranks = _by_score(judged, scores, rule)
         if ranks.n_tied and rule in ("best", "worst"):
             ranks = _settle(ranks if gain is None else _ordered_by_gain(ranks, gain), rule, gain)
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
 
 
-def _by_score(judged: Judged, scores: np.ndarray, rule: str, doc_ids: DocIds | None) -> JudgedRanks:
+def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
     n = len(judged.row)
-    width, flip, lowest = _ORDER[scores.dtype.char]
-    bits = (scores.view(width), flip, lowest)
+    width, flip, lowest = _ORDER[scores.all.dtype.char]
+    bits, found = scores.all.view(width), scores.found
+    most = MOST_COUNTED if found is None else max(judged.most_counted, 1)
+    mine = (bits if found is None else found.view(width))[judged.row]
     rank, span, row = np.empty((3, n), np.int64)
     label, n_tied = np.empty(n), np.zeros(1, np.int64)
-    padded, room = np.empty(judged.longest + 16, width), np.empty((2, MOST_COUNTED), np.int32)
-    fixed = (*bits, judged.offsets, judged.starts, MOST_COUNTED, judged.row, judged.label, padded, np.empty(12, width))
+    padded, room = np.empty(judged.longest + 16, width), np.empty((2, (most + 3) // 4 * 4), np.int32)
+    fixed = (bits, mine, flip, lowest, judged.offsets, judged.starts, most, judged.row, judged.label, padded, np.empty(12, width))
     outputs = (rank, span, label, row, n_tied)
-    if rule == "docid":
-        assert doc_ids is not None
-        count.rank_docid(*fixed, *room, *outputs, doc_ids.text, doc_ids.start, doc_ids.stop)
+    if scores.settle is not None or rule not in ("input", "docid"):
+        count.rank_shared(*fixed, *room, *outputs)
     elif rule == "input":
         count.rank_input(*fixed, *room, *outputs)
     else:
-        count.rank_shared(*fixed, *room, *outputs)
-    if judged.most_counted > MOST_COUNTED:
-        above, equal = _place_by_sorting(judged, bits, doc_ids if rule == "docid" else None, rule in ("input", "docid"))
+        assert scores.doc_ids is not None
+        count.rank_docid(*fixed, *room, *outputs, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
+    if judged.most_counted > most:
+        above, equal = _place_by_sorting(
+            judged, (bits, flip, lowest), scores.doc_ids if rule == "docid" else None, rule in ("input", "docid")
+        )
         order, scratch = np.empty((2, n), np.int64)
-        count.arrange_many(above, equal, judged.starts, MOST_COUNTED, judged.label, judged.row, order, scratch, *outputs)
-    shared = bool(n_tied[0]) and rule not in ("input", "docid")
-    if n_tied[0] and not shared:
-        span = np.ones_like(span)
-    return JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared)
+        count.arrange_many(above, equal, judged.starts, most, judged.label, judged.row, order, scratch, *outputs)
+    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared=bool(n_tied[0]))
+    if not n_tied[0] or rule not in ("input", "docid"):
+        return ranks
+    if scores.settle is not None:
+        return _settled_elsewhere(ranks, scores.settle, rule)
+    return replace(ranks, span=np.ones_like(span), shared=False)
+
+
+def _settled_elsewhere(ranks: JudgedRanks, settle: Settle, rule: str) -> JudgedRanks:
+    """Ask the owner of the ids where tied documents stand among those of their score: only the tied ones are asked for."""
+    tied = ranks.span > 1
+    query = np.repeat(np.arange(ranks.judged.n_queries), ranks.starts[1:] - ranks.starts[:-1])
+    rank = ranks.rank.copy()
+    for q in np.unique(query[tied]).tolist():
+        here = np.flatnonzero(tied & (query == q))
+        rank[here] += settle(ranks.judged.first + q, ranks.row[here] + ranks.judged.found_base, rule)
+    order = np.lexsort((rank, query))
+    return replace(ranks, rank=rank[order], span=np.ones_like(rank), label=ranks.label[order], row=ranks.row[order], shared=False)
 
 
 def _place_by_sorting(judged: Judged, bits: tuple[Any, ...], doc_ids: DocIds | None, placing: bool) -> tuple[np.ndarray, np.ndarray]:

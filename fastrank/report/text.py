@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import html
 import io
 import math
 import os
@@ -344,22 +343,9 @@ def _latex(summaries: Summaries, _stream: TextIO | None) -> str:
 
 
 def _html(summaries: Summaries, _stream: TextIO | None) -> str:
-    lines = ["<div>"]
-    for grid in _grids(summaries):
-        lines += ["<table>", f"<caption>{html.escape(grid.title)}</caption>"]
-        for tag, row in (("th", grid.header), *(("td", row) for row in grid.rows)):
-            cells = [html.escape(cell).replace("\n", "<br>") for cell in row]
-            lines.append(
-                "<tr>"
-                + "".join(
-                    f"<{'th' if c < grid.n_names else tag}>{cell}</{'th' if c < grid.n_names else tag}>" for c, cell in enumerate(cells)
-                )
-                + "</tr>"
-            )
-        lines.append("</table>")
-    lines += [f"<p><code>{html.escape(name)}</code><br>{html.escape(formula)}</p>" for name, formula in _formulas(summaries)]
-    notes = [f"<li>{html.escape(note)}</li>" for note in _notes(summaries)]
-    return "\n".join([*lines, *(["<ul>", *notes, "</ul>"] if notes else []), "</div>"])
+    from fastrank.report.notebook import page_part
+
+    return page_part(_grids(summaries), _formulas(summaries), _notes(summaries))
 
 
 def _joined(cell: str) -> str:
