@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 BLOCK = 1 << 20  # documents generated, or rows written, at a time
 BARREN = -1.0  # in place of a share: no document of this query is relevant
+LENGTHS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)  # of lists that differ in nothing else
 GRADES = np.array([0.55, 0.82, 0.95])  # a relevant document is labelled 1, 2, 3 or 4 with chances .55, .27, .13 and .05
 
 
@@ -53,6 +54,9 @@ SHAPES = {
     "zipf": Shape("most lists very short, a few very long", 500_000, "zipf", 1, 100_000, 0.2),
     "sparse": Shape("one relevant document among a thousand", 20_000, "fixed", 1000, 1000, 0.0),
     "dense": Shape("most documents relevant", 200_000, "fixed", 100, 100, 0.6),
+    # What the benchmarks are made of: a tenth of all documents relevant, or five of a thousand.
+    **{f"tenth{n}": Shape(f"lists of {n:,}, a tenth relevant", 20_000_000 // n, "fixed", n, n, 0.08) for n in LENGTHS},
+    "five1000": Shape("lists of 1,000, five relevant", 20_000, "fixed", 1000, 1000, 0.004),
     "ties": Shape("about ten documents to each distinct score of a query", 200_000, "fixed", 100, 100, 0.1, step=0.5),
     "huge": Shape("one query of a million documents; further ones are short", 1, "lognormal", 20, 1000, 0.01, huge=1_000_000),
 }

@@ -13,6 +13,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fastrank import metrics as metrics
     from fastrank import reference as reference
+    from fastrank.comparison.agreement import kendall_tau as kendall_tau
+    from fastrank.comparison.agreement import tau_ap as tau_ap
+    from fastrank.comparison.discrimination import discriminative_power as discriminative_power
+    from fastrank.comparison.intervals import Interval as Interval
+    from fastrank.comparison.intervals import confidence_interval as confidence_interval
+    from fastrank.comparison.outcome import Comparison as Comparison
+    from fastrank.comparison.planning import power as power
+    from fastrank.comparison.planning import queries_needed as queries_needed
+    from fastrank.comparison.planning import smallest_difference as smallest_difference
+    from fastrank.comparison.verdict import compare as compare
     from fastrank.convention import Convention as Convention
     from fastrank.convention import conventions as conventions
     from fastrank.engine.calls import LabelledQueries as LabelledQueries
@@ -55,6 +65,12 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str | None] = {
     "metrics": None,
     "reference": None,
+    **dict.fromkeys(("kendall_tau", "tau_ap"), "comparison.agreement"),
+    "discriminative_power": "comparison.discrimination",
+    **dict.fromkeys(("Interval", "confidence_interval"), "comparison.intervals"),
+    "Comparison": "comparison.outcome",
+    **dict.fromkeys(("power", "queries_needed", "smallest_difference"), "comparison.planning"),
+    "compare": "comparison.verdict",
     **dict.fromkeys(("Convention", "conventions"), "convention"),
     **dict.fromkeys(("LabelledQueries", "evaluate"), "engine.calls"),
     "Evaluator": "engine.evaluator",

@@ -65,13 +65,15 @@ class Kernel:
             return self.__dict__.get("compiled") or self._compile()
 
     def _compile(self) -> Callable[..., Any]:
-        from numba import njit
+        from numba import config, njit
 
         scope = self.function.__globals__
         for name in self.function.__code__.co_names:
             helper = scope.get(name)
             if isinstance(helper, Kernel | Intrinsic):
                 scope[name] = helper.compiled
+        if getattr(config, "DISABLE_JIT", False):
+            return self._as_plain_python()
         self.function.__qualname__ = f"{self.function.__name__}.{INTRINSICS}"  # part of the cache's file names
         if self.function.__name__.startswith("_"):
             # A helper: LLVM passes an array as seven numbers, so a call that it does not inline costs more than a short loop.
@@ -83,6 +85,14 @@ class Kernel:
             compiled = njit(nogil=True, error_model="numpy")(self.function)
         _forgive_unwritable_cache(compiled)
         return compiled
+
+    def _as_plain_python(self) -> Callable[..., Any]:
+        if self.function.__name__.startswith("_"):
+            return self.function
+        import numpy as np
+
+        # Machine numbers wrap around and divide by zero in silence; NumPy's scalars would warn.
+        return np.errstate(all="ignore")(self.function)
 
     @property
     def signatures(self) -> list[Any]:
@@ -183,6 +193,40 @@ def _load_word(text: Any, place: Any) -> Any:
     return text[place : place + 8].copy().view("<u8")[0]
 
 
+def _build_bits_of_bytes() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    byte, vector = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+
+    @intrinsic
+    def bits_of_bytes(_typing: Any, text: Any, _place: Any, _lowest: Any, _n: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            def repeated(value: Any) -> Any:
+                unknown = ir.Constant(vector, ir.Undefined)
+                one = builder.insert_element(unknown, builder.trunc(value, byte), ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(one, unknown, places)
+
+            text, place, lowest, n = arguments
+            read = builder.load(builder.bitcast(builder.gep(text, [place]), vector.as_pointer()), align=1)
+            met = builder.icmp_unsigned("<", builder.sub(read, repeated(lowest)), repeated(n))
+            return builder.bitcast(met, ir.IntType(64))
+
+        return types.uint64(text, types.int64, types.int64, types.int64), emit
+
+    return bits_of_bytes
+
+
+def _bits_of_bytes(text: Any, place: Any, lowest: Any, n: Any) -> Any:
+    """A word whose bits tell of 64 bytes, from a place on, which are among the n values from `lowest` up; given a pointer to bytes."""
+    import numpy as np
+
+    met = text[place : place + 64] - np.uint8(lowest) < n
+    return np.packbits(met, bitorder="little").view("<u8")[0]
+
+
 def _build_wide_product() -> Any:
     from llvmlite import ir
     from numba import types
@@ -212,6 +256,7 @@ trailing_zeros = Intrinsic(_trailing_zeros, _build_trailing_zeros)
 leading_zeros = Intrinsic(_leading_zeros, _build_leading_zeros)
 pointer = Intrinsic(_pointer, _build_pointer)
 load_word = Intrinsic(_load_word, _build_load_word)
+bits_of_bytes = Intrinsic(_bits_of_bytes, _build_bits_of_bytes)
 wide_product = Intrinsic(_wide_product, _build_wide_product)
 set_bits = Intrinsic(_set_bits, _build_set_bits)
 

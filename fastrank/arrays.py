@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastrank.errors import InputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Widths that kernels are compiled for; every other numeric type is widened without loss.
 LABEL_TYPES = ("uint8", "int32", "int64", "float32", "float64")
 
 
-def as_array(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """A numeric array and its missing values (None: none are). NaN is not missing: only null, None and masked values are."""
+def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    """A numeric array and its missing values (None: none are). NaN is not missing: only null, None, NA and masked values are.
+
+    ordinal: only the order of the values matters. Numbers of no machine type (decimals, huge integers) then come as their ranks and
+    not rounded to doubles, which could make some of them equal.
+    """
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return _numeric(name, value), None
     if hasattr(value, "isna") and hasattr(value, "to_numpy"):
-        return _from_pandas(name, value)
+        return _from_pandas(name, value, ordinal)
     if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
-        return _from_arrow(name, value)
+        return _from_arrow(name, value, ordinal)
     if hasattr(value, "detach"):  # a tensor that may carry a gradient or lie on another device
         value = value.detach().cpu().numpy()
         return _numeric(name, value), None
@@ -31,7 +38,7 @@ def as_array(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} is not a regular array ({error}). Give lists of unequal length flat, with offsets= or sizes=.") from None
     if array.dtype.kind == "O":
-        return _from_objects(name, array)
+        return _from_objects(name, array, ordinal)
     if array.size == 0:
         array = array.astype(np.float64)
     return _numeric(name, array), None
@@ -44,53 +51,79 @@ def _numeric(name: str, array: np.ndarray) -> np.ndarray:
     raise InputError(f"{name} must be numbers, not {array.dtype}. {hint}")
 
 
-def _from_pandas(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """A NumPy-backed column as its array; for the others NA is a missing value."""
-    if isinstance(value.dtype, np.dtype):
+def _from_pandas(name: str, value: Any, ordinal: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """A NumPy-backed column, or a frame, as its array; for other columns NA is a missing value."""
+    if isinstance(getattr(value, "dtype", None), np.dtype) or not hasattr(value, "dtype"):
         array = value.to_numpy()
-        return _from_objects(name, array) if array.dtype.kind == "O" else (_numeric(name, array), None)
+        return _from_objects(name, array, ordinal) if array.dtype.kind == "O" else (_numeric(name, array), None)
     mask = np.asarray(value.isna(), bool)
-    array = np.asarray((value.fillna(0) if mask.any() else value).to_numpy())
-    return _numeric(name, array), mask if mask.any() else None
+    if not mask.any():
+        array = np.asarray(value.to_numpy())
+        return _from_objects(name, array, ordinal) if array.dtype.kind == "O" else (_numeric(name, array), None)
+    if hasattr(value, "cat"):  # 0 need not be one of the categories
+        array = np.array(value, dtype=object)
+        array[mask] = None
+        return _from_objects(name, array, ordinal)
+    return _numeric(name, np.asarray(value.fillna(False if value.dtype.kind == "b" else 0).to_numpy())), mask
 
 
-def _from_arrow(name: str, value: Any) -> tuple[np.ndarray, np.ndarray | None]:
+def _from_arrow(name: str, value: Any, ordinal: bool) -> tuple[np.ndarray, np.ndarray | None]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = value if isinstance(value, pa.Array | pa.ChunkedArray) else pa.chunked_array(value)
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = column.dictionary_decode()
     if pa.types.is_null(column.type):
         column = column.cast(pa.float64())
+    mask = np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else None
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)
+        return _from_decimals(column, ordinal), mask
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
     if not is_number:
         raise InputError(f"{name} must be numbers, not {column.type}. Convert text to numbers first.")
-    mask = None
-    if column.null_count:
-        mask = np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if isinstance(column, pa.Array) else column.is_null().to_numpy()
+    if mask is not None and not pa.types.is_floating(column.type):
         column = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)
-    array = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-    return np.asarray(array), mask
+    return np.asarray(column.to_numpy(zero_copy_only=False)), mask
 
 
-def _from_objects(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Python numbers in an object array, None for a missing one."""
-    mask = np.array([item is None for item in array.ravel()], bool).reshape(array.shape)
+def _from_decimals(column: pa.Array, ordinal: bool) -> np.ndarray:
+    """Decimals as the nearest doubles (Arrow's own cast is not exact), or as their ranks. Missing ones get any value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wide = column.cast(pa.decimal256(76, column.type.scale)) if column.type.bit_width < 128 else column
+    encoded = wide.dictionary_encode()
+    if ordinal:
+        values = np.empty(len(encoded.dictionary), np.int64)
+        values[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(values))
+    else:
+        values = np.array([float(number) for number in encoded.dictionary.to_pylist()], np.float64)
+    places = pc.fill_null(encoded.indices, 0).to_numpy()
+    return values[places] if len(values) else np.zeros(len(column))
+
+
+def _from_objects(name: str, array: np.ndarray, ordinal: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Python numbers in an object array, None or pandas' NA for a missing one."""
+    items = array.ravel().tolist()
+    mask = np.array([item is None or type(item).__name__ == "NAType" for item in items], bool)
+    for item in items:
+        if isinstance(item, str | bytes):
+            raise InputError(f"{name} must be numbers, not {item!r}. Convert text to numbers first.")
     try:
-        if any(isinstance(item, str | bytes) for item in array.ravel()):
-            raise TypeError("text")
-        values = np.array([0 if item is None else item for item in array.ravel()])
+        values = np.array([0 if missing else item for item, missing in zip(items, mask, strict=True)])
         if values.dtype.kind == "O":
-            values = values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        bad = next((item for item in array.ravel() if isinstance(item, str | bytes | list | tuple | np.ndarray)), array.ravel()[0])
-        flat, text = "Give lists of unequal length flat, with offsets= or sizes=.", "Convert text to numbers first."
-        cure = text if isinstance(bad, str | bytes) else flat
+            doubles = values.astype(np.float64)
+            values = np.unique(values, return_inverse=True)[1] if ordinal and not np.isnan(doubles).any() else doubles
+    except OverflowError:
+        raise InputError(f"{name} must be numbers below 1.8e308, and one is not.") from None
+    except (TypeError, ValueError):
+        of_length = (item for item in items if hasattr(item, "__len__"))
+        bad = next(of_length, next((item for item in items if item is not None and not hasattr(item, "__float__")), items[0]))
+        cure = "Give lists of unequal length flat, with offsets= or sizes=." if hasattr(bad, "__len__") else "Convert it to integers or floats."
         raise InputError(f"{name} must be numbers, not {bad!r}. {cure}") from None
-    return _numeric(name, values.reshape(array.shape)), mask if mask.any() else None
+    return _numeric(name, values.reshape(array.shape)), mask.reshape(array.shape) if mask.any() else None
 
 
 def label_array(array: np.ndarray) -> np.ndarray:

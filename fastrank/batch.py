@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # From this many documents on, a list given without offsets is more likely a forgotten grouping than one long query.
 LIKELY_UNGROUPED = 10_000
+# No list is so long: numbers beyond it are as wrong as this one.
+_FAR = 2.0**53
 # Labels below this are looked up in tables.
 MOST_CODES = 64
 
@@ -61,7 +63,8 @@ class QueryBatch:
     labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
     stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
     equal scores under ties="docid". Where only the judged documents are known by place, labels lists those alone, query q's from
-    found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. query_ids, weights and by: one value per query.
+    found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. query_ids, weights and by: one value
+    per query. pooled: a label below 0 marks a document in the pool that nobody judged; it gains nothing.
     """
 
     labels: np.ndarray
@@ -78,6 +81,7 @@ class QueryBatch:
     by: Mapping[str, pa.Array] | None = None
     smallest_label: float = 0.0
     largest_label: float = 0.0
+    pooled: bool = False
     regrouped: int = 0
     ungrouped: bool = False
 
@@ -124,7 +128,7 @@ def make_batch(
     A reader that has grouped the rows itself gives offsets with `names`, the id of each query, and `source_row`, for messages.
     """
     label, unjudged = as_array("labels", labels)
-    score, absent = (None, None) if scores is None else as_array("scores", scores)
+    score, absent = (None, None) if scores is None else as_array("scores", scores, ordinal=convention.scores is None)
     if score is not None and score.shape != label.shape:
         raise InputError(f"scores must have the shape of labels, {label.shape}, not {score.shape}.")
     given = [name for name, value in (("offsets", offsets), ("sizes", sizes), ("query_ids", query_ids)) if value is not None]
@@ -140,6 +144,8 @@ def make_batch(
     if label.ndim == 2:
         bounds = np.arange(label.shape[0] + 1, dtype=np.int64) * label.shape[1]
         ids = None if query_ids is None else _one_id_a_row(query_ids, label.shape[0])
+        if np.shape(doc_ids) == label.shape:
+            doc_ids = np.asarray(doc_ids, dtype=object).ravel()
     elif query_ids is not None:
         ids, bounds, order, regrouped = group_ids(query_ids, n)
     else:
@@ -199,11 +205,12 @@ def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convent
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
     set_aside: np.ndarray | None = None
     kept: np.ndarray | None = None
-    if rows.absent is not None or (judged_only and rows.unjudged is not None):
+    pool_only = judged_only and convention.trec and smallest < 0
+    if rows.absent is not None or (judged_only and rows.unjudged is not None) or pool_only:
         judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
         retrieved = np.ones(len(label), bool) if rows.absent is None else ~rows.absent
         set_aside = judged & ~retrieved
-        kept = retrieved & judged if judged_only else retrieved
+        kept = retrieved & judged & (label >= 0 if pool_only else True) if judged_only else retrieved
 
     def take(array: Any) -> Any:
         return array if array is None or kept is None else array[kept]
@@ -217,6 +224,7 @@ def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convent
         doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(pa.array(np.flatnonzero(kept)))),
         smallest_label=smallest,
         largest_label=largest,
+        pooled=convention.trec,
     )
 
 
@@ -256,7 +264,7 @@ def _checked_scores(given: np.ndarray, absent: np.ndarray | None, convention: Co
             raise InputError(f"scores must not be NaN: {where}. {cure}")
     if convention.scores == "float32" or (convention.scores == "float64" and score.dtype == np.int64):
         with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite there as well
-            score = frozen(score.astype(convention.scores), convention.scores)
+            score = frozen(given.astype(convention.scores), convention.scores)
     return score
 
 
@@ -276,17 +284,21 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
         raise InputError(f"{name} must have one dimension, not {array.ndim}.")
     if missing is not None:
         raise InputError(f"{name} must not hold nulls: entry {int(np.flatnonzero(missing)[0])} is missing.")
-    if array.dtype.kind not in "iu" and array.size and not np.array_equal(array, np.trunc(array)):
-        raise InputError(f"{name} must be whole numbers: {name}[{_first(array != np.trunc(array), None)}] is not.")
+    if array.dtype.kind != "i":
+        array = array.astype(np.float64)
+        wrong = ~np.isfinite(array) | (array != np.trunc(array))
+        if wrong.any():
+            raise InputError(f"{name} must be whole numbers: {name}[{_first(wrong, None)}] is not.")
+        array = np.clip(array, -_FAR, _FAR)
     counts = array.astype(np.int64)
     if sizes is not None:
         if np.any(counts < 0):
             place = _first(counts < 0, None)
             raise InputError(f"sizes must not be negative: sizes[{place}] = {counts[place]}.")
         bounds = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-        if bounds[-1] != n:
+        if bounds[-1] != n or np.any(counts > n):  # a sum of 64 bits can come round to n
             hint = " These look like query ids: give them as query_ids=." if counts.size == n else ""
-            raise InputError(f"sizes must sum to the number of documents, {n}, not {bounds[-1]}.{hint}")
+            raise InputError(f"sizes must sum to the number of documents, {n}, not {sum(counts.tolist())}.{hint}")
         return bounds
     if counts.size == 0:
         raise InputError("offsets must have one entry more than there are queries, the first 0; for no query at all give [0].")
@@ -367,6 +379,10 @@ def _one_id_a_row(query_ids: Any, n_rows: int) -> pa.Array:
     ids = id_array("query_ids", query_ids)
     if len(ids) != n_rows:
         raise InputError(f"query_ids must have one entry a row of labels, {n_rows}, not {len(ids)}.")
+    if len(ids.unique()) < n_rows:
+        names = ids.to_pylist()
+        row = next(row for row in range(n_rows) if names[row] in names[:row])
+        raise InputError(f"query_ids must differ from row to row of labels: {names[row]!r} stands at {names.index(names[row])} and {row}.")
     return ids
 
 
@@ -412,7 +428,8 @@ def _weights(weights: Any, bounds: np.ndarray, order: np.ndarray | None) -> np.n
     wrong = ~(np.isfinite(array) & (array >= 0)) if missing is None else ~(np.isfinite(array) & (array >= 0)) | missing
     if wrong.any():
         place = _first(wrong, None)
-        raise InputError(f"weights must be finite and not negative: weights[{place}] = {array[place]}.")
+        given = "null" if missing is not None and missing[place] else array[place]
+        raise InputError(f"weights must be finite and not negative: weights[{place}] = {given}.")
     rows = _one_per_query("weights", len(array), bounds, order)
     if rows is not None:
         array = array[rows]

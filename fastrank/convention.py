@@ -54,10 +54,13 @@ class Convention:
     trec: bool = False
     families: Choices = ()
 
-    def parameter(self, family: str, name: str) -> Any:
-        """The value that this convention gives an unset parameter of a metric; None when it has no say."""
+    def parameter(self, family: str, name: str, *, general: bool = True) -> Any:
+        """The value that this convention gives an unset parameter of a metric; None when it has no say.
+
+        What it says of the family itself comes first, then, if `general`, what it says of all.
+        """
         own = dict(dict(self.families).get(family, ()))
-        return own[name] if name in own else getattr(self, name, None)
+        return own[name] if name in own else getattr(self, name, None) if general else None
 
     def override(self, *, ties: str | None = None, no_relevant: str | None = None) -> Convention:
         """This convention with choices replaced for one call; they replace what single metrics do as well."""
@@ -88,6 +91,8 @@ _XGBOOST = _choices(
     AP={"no_relevant": "one", "k": 32, "denominator": "min_k"},
     P={"k": 32, "denominator": "retrieved"},
 )
+
+_TREC_EVAL = _choices(RBP={"p": 0.9, "gain": "scaled"}, RBPResid={"p": 0.9})
 
 _ALL = (
     Convention("fastrank", "the default of this library: exponential gain, ties averaged, the cutoff as given"),
@@ -160,15 +165,17 @@ _ALL = (
         scores="float64",
         negative_labels=True,
         trec=True,
+        families=_TREC_EVAL,
     ),
     Convention(
         "trec_eval9",
-        "trec_eval 9.0.8 and pytrec_eval: as trec_eval, but scores are compared as float32",
+        "trec_eval 9.0.8 and pytrec_eval: as trec_eval, but scores are compared as float32, and levels of recall rounded otherwise",
         gain="linear",
         ties="docid",
         scores="float32",
         negative_labels=True,
         trec=True,
+        families=(*_TREC_EVAL, *_choices(IPrec={"rounding": "trec_eval9"}, AvgIPrec={"rounding": "trec_eval9"})),
     ),
 )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from fastrank.metrics.base import Metric
 
@@ -94,6 +95,13 @@ class Summary:
     rows: tuple[SummaryRow, ...]
     slices: dict[str, dict[Any, Slice]]
     notes: tuple[Note, ...]
+    method: str = "t"
+
+    @property
+    def interval_title(self) -> str:
+        """What tables call the intervals: "95% interval (BCa)"; Student's t goes without saying."""
+        title = {"t": "", "bca": " (BCa)"}.get(self.method, f" ({self.method})")
+        return f"{100 * self.confidence:g}% interval{title}"
 
     def __repr__(self) -> str:
         from fastrank.report.text import table
@@ -111,6 +119,7 @@ class Summary:
             "convention": convention_to_dict(self.convention),
             "n_queries": self.n_queries,
             "confidence": self.confidence,
+            "interval": self.method,
             "metrics": [
                 metric_to_dict(row.name, row.metric)
                 | _estimate_to_dict(row)
@@ -234,8 +243,28 @@ class Evaluation:
         """Each metric's own aggregate: the mean, the sum for counts, exp of the mean of log(max(x, 1e-5)) for geometric means."""
         return {name: _aggregate(metric, sums) for name, metric, sums in zip(self.names, self.metrics, self.moments, strict=True)}
 
-    def summary(self, confidence: float = 0.95) -> Summary:
-        """Mean, t interval, counts and slices: a table to print or, by `to_dict`, to keep."""
+    def summary(
+        self,
+        confidence: float = 0.95,
+        method: str = "t",
+        *,
+        cluster: str | None = None,
+        n_resamples: int = 10_000,
+        seed: int | np.random.Generator = 0,
+        threads: int | None = None,
+    ) -> Summary:
+        """Mean, interval, counts and slices: a table to print or, by `to_dict`, to keep.
+
+        `method` is "t" (Student), or the bootstrap over queries: "percentile", "bca" or "studentised". `cluster` names the `by` column of
+        queries that belong together (a user, a session), which are then drawn whole. The bootstrap and clusters need the values of single
+        queries; the same `seed` gives the same bits for every `threads`. Errors: `InputError`.
+        """
+        if method != "t" or cluster is not None:
+            from fastrank.comparison.intervals import summary_with
+
+            return summary_with(
+                self, confidence=confidence, method=method, cluster=cluster, n_resamples=n_resamples, seed=seed, threads=threads
+            )
         rows = [
             SummaryRow(
                 **vars(_estimate(name, metric, sums, confidence)),
@@ -305,6 +334,15 @@ class Evaluation:
     def to_json(self, confidence: float = 0.95) -> str:
         """The summary as strict JSON: full names, formulas, convention, means, intervals, counts, slices, notes. NaN is null."""
         return to_json(self.summary(confidence).to_dict())
+
+    def plot(self, *, confidence: float = 0.95, dark: bool = False) -> Figure:
+        """A matplotlib figure: each metric's mean with its interval, and how its values are distributed over queries.
+
+        `dark` draws it for a dark background. Needs matplotlib (`pip install 'fastrank-metrics[plot]'`); InputError where it is missing.
+        """
+        from fastrank.report.plots import evaluation_figure
+
+        return evaluation_figure(self, confidence=confidence, dark=dark)
 
     def __repr__(self) -> str:
         return repr(self.summary())

@@ -22,16 +22,21 @@ DISCOUNTS = ("log2", "ln", "zipf", "power:B", "geometric:P", "jarvelin:B")
 
 # 2^1000 summed over eight million documents is still a finite double.
 LARGEST_EXP2_LABEL = 1000
+# Labels that are their own gains, and gains of a table, are held to the same.
+LARGEST_NUMBER = 2.0**1000
+LARGEST_DISCOUNT = 2.0**20
 
 
 @dataclass(frozen=True)
 class GainTable:
-    """Gain of each label, as given: a label without an entry is an error."""
+    """Gain of each label, as given. A label without an entry has the gain that `others` names, or is an error (None)."""
 
     entries: tuple[tuple[float, float], ...]
+    others: str | None = None
 
     def __repr__(self) -> str:
-        return "{" + ", ".join(f"{tidy(label)!r}: {tidy(gain)!r}" for label, gain in self.entries) + "}"
+        entries = [f"{tidy(label)!r}: {tidy(gain)!r}" for label, gain in self.entries]
+        return "{" + ", ".join([*entries, *([] if self.others is None else [f"'others': {self.others!r}"])]) + "}"
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,21 @@ class DiscountTable:
 
 @dataclass(frozen=True)
 class Indicator:
-    """Gain 1 from a label on, 0 below: binary relevance as a gain."""
+    """Gain 1 from a label on, and below another; 0 elsewhere: binary relevance as a gain."""
 
     least: float
+    below: float = math.inf
 
 
-Gain = str | GainTable | Indicator
+@dataclass(frozen=True)
+class Scaled:
+    """Gain 0 up to a label, 1 from another on, and a straight line between them."""
+
+    low: float
+    high: float
+
+
+Gain = str | GainTable | Indicator | Scaled
 Discount = str | DiscountTable
 
 
@@ -60,33 +74,60 @@ def tidy(number: float) -> float | int:
     return int(number) if float(number).is_integer() else float(number)
 
 
-def _numbers(values: Iterable[Any], what: str) -> tuple[float, ...]:
+def _numbers(values: Iterable[Any], what: str, most: float = LARGEST_NUMBER) -> tuple[float, ...]:
     try:
         numbers = tuple(float(value) for value in values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} must hold numbers, not {list(values)!r}.") from None
     for place, number in enumerate(numbers):
-        if not math.isfinite(number):
-            raise InputError(f"{what} must be finite: entry {place} is {number}.")
+        if not abs(number) <= most:
+            raise InputError(f"{what} must be finite, at most {most:g}: entry {place} is {number}.")
     return numbers
 
 
+def _has_order(value: Any) -> bool:
+    return hasattr(value, "__iter__") and not isinstance(value, Mapping | set | frozenset)
+
+
 def as_gain(value: Any) -> Gain:
-    """Read a gain: a name, a table {label: gain}, or a sequence indexed by label."""
-    if isinstance(value, GainTable | Indicator) or (isinstance(value, str) and value in GAINS):
+    """Read a gain: a name, a table {label: gain}, or a sequence indexed by label.
+
+    After a name ">=2" takes the gain from labels below 2. A table may say with the key "others" which gain labels without an entry have.
+    """
+    if isinstance(value, GainTable | Indicator | Scaled):
         return value
     if isinstance(value, str):
-        raise InputError(f"gain {value!r} is not known. Use 'exp2' (2^label - 1), 'linear', or a table such as {{0: 0, 1: 1, 2: 3}}.")
+        _named_gain(value)
+        return value
+    others = None
     if isinstance(value, Mapping):
-        labels, gains = _numbers(value, "gain labels"), _numbers(value.values(), "gain table")
-    elif hasattr(value, "__iter__"):
+        entries = dict(value)
+        if "others" in entries:
+            others = str(entries.pop("others"))
+            _named_gain(others)
+        labels, gains = _numbers(entries, "gain labels"), _numbers(entries.values(), "gain table")
+    elif _has_order(value):
         gains = _numbers(value, "gain table")
         labels = tuple(float(label) for label in range(len(gains)))
     else:
         raise InputError(f"gain must be a name, a table or a sequence, not {value!r}.")
     if not gains:
         raise InputError("the gain table is empty. Give every label its gain, such as {0: 0, 1: 1}.")
-    return GainTable(tuple(sorted(zip(labels, gains, strict=True))))
+    return GainTable(tuple(sorted(zip(labels, gains, strict=True))), others)
+
+
+@functools.cache
+def _named_gain(name: str) -> tuple[str, float]:
+    """Split 'linear>=2' into the gain's name and the lowest label that has it (-inf without a bound), both checked."""
+    kind, sign, text = name.partition(">=")
+    try:
+        least = float(text) if sign else -math.inf
+    except ValueError:
+        least = math.nan
+    if kind not in GAINS or math.isnan(least):
+        examples = "'exp2' (2^label - 1), 'linear', 'linear>=2' (nothing below label 2), or a table such as {0: 0, 1: 1, 2: 3}"
+        raise InputError(f"gain {name!r} is not known. Use {examples}.")
+    return kind, least
 
 
 def as_discount(value: Any) -> Discount:
@@ -96,9 +137,9 @@ def as_discount(value: Any) -> Discount:
     if isinstance(value, str):
         _named_discount(value)
         return value
-    if not hasattr(value, "__iter__") or isinstance(value, Mapping):
+    if not _has_order(value):
         raise InputError(f"discount must be a name or a sequence over ranks 1, 2, ..., not {value!r}.")
-    values = _numbers(value, "discount table")
+    values = _numbers(value, "discount table", LARGEST_DISCOUNT)
     if not values:
         raise InputError("the discount table is empty. Give one number a rank, starting with rank 1.")
     return DiscountTable(values)
@@ -126,17 +167,18 @@ def gains_of(labels: np.ndarray, gain: Gain) -> np.ndarray:
     """Gain of each label, float64. Labels without an entry in a table gain 0: `check_gain` has named them before."""
     import numpy as np
 
-    if gain == "exp2":
-        return np.exp2(labels) - 1.0
-    if gain == "linear":
-        return labels.astype(np.float64, copy=True)
+    if isinstance(gain, str):
+        kind, least = _named_gain(gain)
+        gains = np.exp2(labels) - 1.0 if kind == "exp2" else labels.astype(np.float64, copy=True)
+        return gains if least == -math.inf else np.where(labels >= least, gains, 0.0)
     if isinstance(gain, Indicator):
-        return (labels >= gain.least).astype(np.float64)
-    assert isinstance(gain, GainTable)
+        return ((labels >= gain.least) & (labels < gain.below)).astype(np.float64)
+    if isinstance(gain, Scaled):
+        return (np.clip(labels, gain.low, gain.high) - gain.low) / (gain.high - gain.low)
     known = np.array([label for label, _ in gain.entries])
     values = np.array([value for _, value in gain.entries])
     place = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-    return np.where(known[place] == labels, values[place], 0.0)
+    return np.where(known[place] == labels, values[place], 0.0 if gain.others is None else gains_of(labels, gain.others))
 
 
 def gain_of_zero(gain: Gain) -> float:
@@ -144,9 +186,17 @@ def gain_of_zero(gain: Gain) -> float:
     return next((value for label, value in gain.entries if label == 0), 0.0) if isinstance(gain, GainTable) else 0.0
 
 
+def largest_label(gain: Gain) -> float:
+    """The largest label whose gain cannot overflow a sum."""
+    names = (gain, gain.others) if isinstance(gain, GainTable) else (gain,)
+    return LARGEST_EXP2_LABEL if any(isinstance(name, str) and name.startswith("exp2") for name in names) else LARGEST_NUMBER
+
+
 @functools.cache
 def rises(gain: Gain) -> bool:
     """Whether a larger label never gains less, so that ordering by label is ordering by gain. An unjudged document gains 0, as label 0."""
+    if isinstance(gain, GainTable) and gain.others is not None:
+        return False  # what stands between the entries could be anything
     entries = gain.entries if isinstance(gain, GainTable) else ()
     values = [value for _, value in entries]
     agrees = all(value <= 0 if label < 0 else value >= 0 for label, value in entries)
@@ -187,7 +237,13 @@ def discounts(discount: Discount, n_ranks: int) -> np.ndarray:
 
 def describe_gain(gain: Gain) -> str:
     """The gain as it stands in a formula."""
-    return {"exp2": "(2^label - 1)", "linear": "label"}[gain] if isinstance(gain, str) else f"gain {gain!r}[label]"
+    if isinstance(gain, Scaled):
+        return f"min(max(label - {gain.low}, 0) / {tidy(gain.high - gain.low)}, 1)"
+    if not isinstance(gain, str):
+        return f"gain {gain!r}[label]"
+    kind, least = _named_gain(gain)
+    formula = {"exp2": "(2^label - 1)", "linear": "label"}[kind]
+    return formula if least == -math.inf else f"({formula} if label >= {tidy(least)})"
 
 
 def describe_discount(discount: Discount) -> str:

@@ -182,13 +182,24 @@ def success(ranked: Labels, missing: Labels, *, k: int | None = None, rel: float
     return float(_hits(_top(ranked, k), rel) > 0) if _hits(ranked + missing, rel) else None
 
 
-def r_precision(ranked: Labels, missing: Labels, *, rel: float = 1) -> float | None:
+def r_precision(ranked: Labels, missing: Labels, *, rel: float = 1, multiple: float = 1) -> float | None:
     n_relevant = _hits(ranked + missing, rel)
-    return precision(ranked, missing, k=n_relevant, rel=rel) if n_relevant else None
+    depth = int(multiple * n_relevant + 0.9)
+    return precision(ranked, missing, k=depth, rel=rel) if n_relevant and depth else 0.0 if n_relevant else None
 
 
-def rbp(ranked: Labels, missing: Labels, *, p: float = 0.8, rel: float = 1, k: int | None = None) -> float:
-    return (1 - p) * sum(p ** (rank - 1) for rank, label in enumerate(_top(ranked, k), 1) if _is_relevant(label, rel))
+def rbp(
+    ranked: Labels, missing: Labels, *, p: float = 0.8, gain: Any = "binary", rel: float = 1, k: int | None = None
+) -> float:
+    largest = max([1.0, *(label for label in ranked + missing if label is not None)]) if gain == "scaled" else 1.0
+    gains = {"binary": lambda label: float(_is_relevant(label, rel)), "scaled": lambda label: linear_gain(label) / largest}
+    worth = gains[gain] if isinstance(gain, str) else gain
+    return (1 - p) * sum(p ** (rank - 1) * worth(label) for rank, label in enumerate(_top(ranked, k), 1))
+
+
+def rbp_residual(ranked: Labels, missing: Labels, *, p: float = 0.8) -> float:
+    unjudged = [rank for rank, label in enumerate(ranked, 1) if label is None or label < 0]
+    return (1 - p) * sum(p ** (rank - 1) for rank in unjudged) + p ** len(ranked) if unjudged else 0.0
 
 
 def judged(ranked: Labels, missing: Labels, *, k: int | None = None) -> float:
@@ -206,6 +217,155 @@ def num_rel(ranked: Labels, missing: Labels, *, rel: float = 1) -> float:
 
 def num_rel_ret(ranked: Labels, missing: Labels, *, k: int | None = None, rel: float = 1) -> float:
     return _hits(_top(ranked, k), rel)
+
+
+def num_q(ranked: Labels, missing: Labels) -> float:
+    return 1.0
+
+
+def num_non_rel_ret(ranked: Labels, missing: Labels, *, rel: float = 1) -> float:
+    return sum(label is not None and 0 <= label < rel for label in ranked)
+
+
+def unjudged(ranked: Labels, missing: Labels, *, k: int | None = None) -> float:
+    places = len(ranked) if k is None else k
+    return sum(label is None or label < 0 for label in _top(ranked, k)) / places if places else 0.0
+
+
+# --- sets ----------------------------------------------------------------------------------------------------------------------
+
+
+def relative_precision(ranked: Labels, missing: Labels, *, k: int | None = None, rel: float = 1) -> float | None:
+    n_relevant = _hits(ranked + missing, rel)
+    possible = min(len(ranked) if k is None else k, n_relevant)
+    return _hits(_top(ranked, k), rel) / possible if possible else 0.0 if n_relevant else None
+
+
+def set_average_precision(ranked: Labels, missing: Labels, *, rel: float = 1) -> float | None:
+    found = recall(ranked, missing, rel=rel)
+    return None if found is None else precision(ranked, missing, rel=rel) * found
+
+
+def utility(
+    ranked: Labels, missing: Labels, *, weights: Sequence[float] = (1, -1, 0, 0), collection: float = 0, rel: float = 1
+) -> float:
+    found, lost = _hits(ranked, rel), _hits(missing, rel)
+    return weights[0] * found + weights[1] * (len(ranked) - found) + weights[2] * lost + weights[3] * (collection - len(ranked) - lost)
+
+
+# --- precision along the ranks -------------------------------------------------------------------------------------------------
+
+
+def _precisions(ranked: Labels, rel: float) -> list[float]:
+    """Precision at each relevant document."""
+    return [_hits(ranked[:rank], rel) / rank for rank, label in enumerate(ranked, 1) if _is_relevant(label, rel)]
+
+
+def yaap(ranked: Labels, missing: Labels, *, rel: float = 1) -> float:
+    total = sum(_precisions(ranked, rel))
+    return math.log((1 + total) / (1 + _hits(ranked + missing, rel) - total))
+
+
+def average_interpolated_precision(
+    ranked: Labels, missing: Labels, *, recalls: Sequence[float] = tuple(x / 10 for x in range(11)), rounding: str = "nearest", rel: float = 1
+) -> float | None:
+    n_relevant = _hits(ranked + missing, rel)
+    if n_relevant == 0:
+        return None
+    precisions, found = _precisions(ranked, rel), []
+    for recall_ in recalls:
+        wanted = Fraction(str(recall_)) * n_relevant
+        exact = {"nearest": math.floor(wanted + Fraction(1, 2)), "up": math.ceil(wanted), "trec_eval9": math.floor(wanted + Fraction(9, 10))}
+        found.append(max(precisions[max(exact[rounding], 1) - 1 :], default=0.0))
+    return sum(found) / len(found)
+
+
+def interpolated_precision(ranked: Labels, missing: Labels, *, recall: float = 0, **options: Any) -> float | None:
+    return average_interpolated_precision(ranked, missing, recalls=(recall,), **options)
+
+
+# --- gains at ranks ------------------------------------------------------------------------------------------------------------
+
+
+def _positive(labels: Labels, gain: Callable[[Label], float]) -> list[float]:
+    return sorted((gain(label) for label in labels if gain(label) > 0), reverse=True)
+
+
+def bin_g(ranked: Labels, missing: Labels, *, rel: float = 1) -> float | None:
+    total, others = 0.0, 0
+    for label in ranked:
+        if _is_relevant(label, rel):
+            total += 1 / math.log2(2 + others)
+        else:
+            others += 1
+    n_relevant = _hits(ranked + missing, rel)
+    return total / n_relevant if n_relevant else None
+
+
+def _ndcg_at(ranked: Labels, missing: Labels, gain: Callable[[Label], float], rank: int) -> float:
+    ideal = sum(value * log_discount(place) for place, value in enumerate(_positive(ranked + missing, gain)[:rank], 1))
+    return dcg(ranked, missing, k=rank, gain=gain) / ideal
+
+
+def ndcg_rel(ranked: Labels, missing: Labels, *, gain: Callable[[Label], float] = linear_gain) -> float | None:
+    n_relevant = len(_positive(ranked + missing, gain))
+    if n_relevant == 0:
+        return None
+    at = [rank for rank, label in enumerate(ranked, 1) if gain(label) > 0]
+    beyond = len(ranked) + len(missing)
+    return sum(_ndcg_at(ranked, missing, gain, rank) for rank in at + [beyond] * (n_relevant - len(at))) / n_relevant
+
+
+def r_ndcg(ranked: Labels, missing: Labels, *, gain: Callable[[Label], float] = linear_gain, rel: float = 1) -> float | None:
+    ideal = _positive(ranked + missing, gain)
+    points = [rank for rank in range(1, len(ideal) + 1) if rank == len(ideal) or ideal[rank] != ideal[rank - 1]]
+    if not points or not _hits(ranked + missing, rel):
+        return None
+    if len(ranked) > len(ideal) + 1:
+        points.append(len(ranked))
+    return sum(_ndcg_at(ranked, missing, gain, rank) for rank in points) / len(points)
+
+
+# --- readers -------------------------------------------------------------------------------------------------------------------
+
+
+def _rate(
+    ranked: Labels, patience: Callable[[int], float], k: int | None, min_label: float, max_label: float, horizon: int
+) -> float:
+    """Gain per document of a reader who goes on from a rank with a given chance."""
+    last = horizon if k is None else min(k, horizon)
+    chances = [math.prod(patience(rank) for rank in range(1, place)) for place in range(1, last + 1)]
+    gains = [min(max(((label or 0) - min_label) / (max_label - min_label), 0), 1) for label in ranked]
+    return sum(chance * gain for chance, gain in zip(chances, gains, strict=False)) / sum(chances)
+
+
+def sdcg(
+    ranked: Labels, missing: Labels, *, k: int | None = None, min_label: float = 0, max_label: float = 4, horizon: int = 1000
+) -> float:
+    return _rate(ranked, lambda rank: math.log2(rank + 1) / math.log2(rank + 2), k, min_label, max_label, horizon)
+
+
+def insq(
+    ranked: Labels, missing: Labels, *, T: float = 1, min_label: float = 0, max_label: float = 4, horizon: int = 1000
+) -> float:
+    return _rate(ranked, lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2, None, min_label, max_label, horizon)
+
+
+# --- overlap -------------------------------------------------------------------------------------------------------------------
+
+
+def compatibility(ranked: Labels, missing: Labels, *, p: float = 0.95, normalize: bool = True) -> float | None:
+    labels = [label or 0 for label in ranked + missing]
+    ideal = sorted((place for place, label in enumerate(labels) if label > 0), key=lambda place: -labels[place])
+    if not ideal:
+        return None
+    listed = list(range(len(ranked)))
+    depths = range(1, max(len(listed), len(ideal)) + 1)
+
+    def overlap(one: list[int], other: list[int]) -> float:
+        return sum(p ** (depth - 1) * len({*one[:depth]} & {*other[:depth]}) / depth for depth in depths)
+
+    return overlap(listed, ideal) / (overlap(ideal, ideal) if normalize else sum(p ** (depth - 1) for depth in depths))
 
 
 # --- pairs ---------------------------------------------------------------------------------------------------------------------
@@ -244,3 +404,11 @@ def bpref(ranked: Labels, missing: Labels, *, rel: float = 1) -> float | None:
             above = sum(is_other(other) for other in ranked[:place])
             total += 1 - min(above, n_relevant) / min(n_other, n_relevant) if above else 1
     return total / n_relevant
+
+
+def accuracy(ranked: Labels, missing: Labels, *, k: int | None = None, rel: float = 1) -> float | None:
+    if _hits(ranked, rel) in (0, len(ranked)):
+        return None
+    top = tuple(_top(ranked, k))
+    found = auc(top, (), rel=rel)
+    return found if found is not None else float(_hits(top, rel) > 0)

@@ -52,6 +52,7 @@ class Peer:
     mean_only: bool = False
     tolerance: float = 1e-12
     program: str | None = None
+    behind: str | None = None
 
     def __str__(self) -> str:
         return f"{self.library} {self.name}"
@@ -60,15 +61,18 @@ class Peer:
         """The reason why this peer cannot be asked; None when it can."""
         if self.program is not None and shutil.which(self.program) is None:
             return f"{self.name} of {self.library} needs {self.program}, which is not installed"
-        return why_absent(self.library)
+        return why_absent(self.library) or (None if self.behind is None else why_absent(self.behind))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A family: instances to try, unfilled; the names of its functions in `fastrank.reference` and in `brute_force`; its peers."""
+    """A family: instances to try, unfilled; the names of its functions in `fastrank.reference` and in `brute_force`; its peers.
+
+    The slow truth goes through every order of ties: where these have no closed form and no bounds there is none (None).
+    """
 
     reference: str
-    truth: str
+    truth: str | None
     metrics: tuple[Metric, ...]
     peers: tuple[Peer, ...] = field(default=())
 
@@ -87,14 +91,16 @@ def why_absent(library: str) -> str | None:
 
 
 def options_of(metric: Metric) -> dict[str, Any]:
-    """Options of the reference's function: every parameter under its own name."""
-    options = {name: getattr(metric, name) for name in metric.parameters() if getattr(metric, name) is not None}
+    """Options of the reference's function: every parameter under its own name. What `judged_only` leaves out, the caller leaves out."""
+    given = {name: getattr(metric, name) for name in metric.parameters()}
+    options = {name: value for name, value in given.items() if value is not None and name != "judged_only"}
     if isinstance(options.get("k"), Fraction):
         options["k"] = show_cutoff(options["k"])
     if "rel" in options:
         options["rel"] = threshold(options["rel"])
     if isinstance(options.get("gain"), GainTable):
-        options["gain"] = dict(options["gain"].entries)
+        table = options["gain"]
+        options["gain"] = dict(table.entries) | ({} if table.others is None else {"others": table.others})
     if isinstance(options.get("discount"), DiscountTable):
         options["discount"] = list(options["discount"].values)
     return options
@@ -110,17 +116,24 @@ def truth_of(metric: Metric, n_retrieved: int) -> brute_force.Metric:
     options = {name: value for name, value in options_of(metric).items() if name not in ("ties", "no_relevant")}
     if isinstance(options.get("k"), str):
         options["k"] = brute_force.share_of(n_retrieved, options["k"])
-    if "gain" in options:
+    if "gain" in options and options["gain"] not in ("binary", "scaled"):
         options["gain"] = partial(_gain, options["gain"])
     if "discount" in options:
         options["discount"] = partial(_discount, options["discount"])
-    return partial(getattr(brute_force, TABLE[metric.family].truth), **options)
+    truth = TABLE[metric.family].truth
+    assert truth is not None
+    return partial(getattr(brute_force, truth), **options)
 
 
 def _gain(gain: Any, label: float | None) -> float:
+    if label is None:
+        return 0.0
     if isinstance(gain, dict):
-        return 0.0 if label is None else gain[label]
-    return {"exp2": brute_force.exponential_gain, "linear": brute_force.linear_gain}[gain](label)
+        return gain[label] if label in gain else _gain(gain["others"], label)
+    name, _, least = gain.partition(">=")
+    if least and label < float(least):
+        return 0.0
+    return {"exp2": brute_force.exponential_gain, "linear": brute_force.linear_gain}[name](label)
 
 
 def _discount(discount: Any, rank: int) -> float:
@@ -222,6 +235,10 @@ def _ir_measures_values(measure: str, labels: np.ndarray, scores: np.ndarray, of
     return values
 
 
+def _raised_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    return _ir_measures_values(measure, labels, scores - scores.min(initial=0) + 1, offsets)
+
+
 def _pytrec_eval(**measures: Metric) -> tuple[Peer, ...]:
     return tuple(
         Peer("pytrec_eval", name.replace("__", "."), metric, partial(_pytrec_eval_values, name.replace("__", ".")), ties="input", whole_labels=True)
@@ -229,11 +246,17 @@ def _pytrec_eval(**measures: Metric) -> tuple[Peer, ...]:
     )
 
 
-def _ir_measures(measures: dict[str, Metric], **options: Any) -> tuple[Peer, ...]:
+def _ir_measures(measures: dict[str, Metric], *, library: str | None = None, positive: bool = False, **options: Any) -> tuple[Peer, ...]:
+    """library: what ir_measures asks in turn. positive: it takes an unretrieved document for one of score 0, so all scores are raised."""
+    values = _raised_values if positive else _ir_measures_values
     return tuple(
-        Peer("ir_measures", name, metric, partial(_ir_measures_values, name), ties="input", whole_labels=True, **options)
+        Peer("ir_measures", name, metric, partial(values, name), ties="input", whole_labels=True, behind=library, **options)
         for name, metric in measures.items()
     )
+
+
+# Metrics of cwl_eval, which ir_measures asks. It takes equal scores in an order of its own.
+_CWL: dict[str, Any] = {"untied": True, "library": "cwl"}
 
 
 # --- the table ------------------------------------------------------------------------------------------------------------------
@@ -253,6 +276,8 @@ def _gain_like(metric: type[Metric]) -> tuple[Metric, ...]:
         *_cut(metric, None, 1, 3, 1000, "20%"),
         *_cut(metric, None, 3, gain="linear"),
         *_cut(metric, None, 3, "50%", gain=UNEVEN),
+        metric(gain="exp2>=1.5"),
+        metric(gain={1: 0.5, "others": "linear"}),
         *[metric(discount=discount) for discount in ("ln", "zipf", "power:0.5", "geometric:0.5", "jarvelin:2.5", FEW_RANKS)],
         metric(k=4, gain="linear", discount="jarvelin:2"),
     )
@@ -326,10 +351,22 @@ TABLE: dict[str, Row] = {
     "Rprec": Row(
         "r_precision",
         "r_precision",
-        (m.Rprec(), m.Rprec(rel=2), *_with_rules(m.Rprec)),
-        (*_pytrec_eval(Rprec=m.Rprec()), *_ir_measures({"Rprec(rel=2)": m.Rprec(rel=2)})),
+        (m.Rprec(), m.Rprec(rel=2), *[m.Rprec(multiple=x) for x in (0.2, 0.5, 1.6)], *_with_rules(m.Rprec)),
+        (*_pytrec_eval(Rprec=m.Rprec(), **{"Rprec_mult_0.40": m.Rprec(multiple=0.4)}), *_ir_measures({"Rprec(rel=2)": m.Rprec(rel=2)})),
     ),
-    "RBP": Row("rbp", "rbp", (*_cut(m.RBP, None, 1, 3, 1000, "30%"), m.RBP(p=0.3), m.RBP(p=0.95, rel=2, k=2))),
+    "RBP": Row(
+        "rbp",
+        "rbp",
+        (
+            *_cut(m.RBP, None, 1, 3, 1000, "30%"),
+            m.RBP(p=0.3),
+            m.RBP(p=0.95, rel=2, k=2),
+            *[m.RBP(gain=gain) for gain in ("scaled", "linear", "linear>=2", UNEVEN)],
+            m.RBP(gain="scaled", k="30%", p=0.5),
+        ),
+        _ir_measures({"RBP(rel=1)": m.RBP(), "RBP(rel=2,p=0.5)": m.RBP(rel=2, p=0.5)}, untied=True, library="cwl"),
+    ),
+    "RBPResid": Row("rbp_residual", "rbp_residual", (m.RBPResid(), m.RBPResid(p=0.5))),
     "ERR": Row(
         "err",
         "err",
@@ -354,6 +391,133 @@ TABLE: dict[str, Row] = {
         "num_rel_ret",
         (*_cut(m.NumRelRet, None, 1, 3, 1000, "30%"), m.NumRelRet(rel=2, k=2)),
         (*_pytrec_eval(num_rel_ret=m.NumRelRet()), *_ir_measures({"NumRet(rel=1)": m.NumRelRet()})),
+    ),
+}
+
+TABLE |= {
+    "GMAP": Row(
+        "average_precision",
+        "average_precision",
+        (*_cut(m.GMAP, None, 1, 3, "30%"), m.GMAP(rel=2), m.GMAP(k=3, denominator="min_k"), *_with_rules(m.GMAP)),
+    ),
+    "GMBpref": Row("bpref", "bpref", (m.GMBpref(), m.GMBpref(rel=2), *_with_rules(m.GMBpref))),
+    "YAAP": Row("yaap", "yaap", (m.YAAP(), m.YAAP(rel=2))),
+    "IPrec": Row(
+        "interpolated_precision",
+        "interpolated_precision",
+        (
+            *[m.IPrec(recall=recall, rounding=rounding) for recall in (0, 0.1, 0.25, 0.3, 0.5, 1) for rounding in ("nearest", "up", "trec_eval9")],
+            m.IPrec(recall=0.4, rel=2),
+            *_with_rules(m.IPrec, recall=0.2),
+        ),
+        (
+            *_pytrec_eval(**{f"iprec_at_recall_{x:.2f}": m.IPrec(recall=x, rounding="trec_eval9") for x in (0, 0.3, 1)}),
+            *_ir_measures({"IPrec@0.2": m.IPrec(recall=0.2, rounding="trec_eval9")}),
+        ),
+    ),
+    "AvgIPrec": Row(
+        "average_interpolated_precision",
+        "average_interpolated_precision",
+        (m.AvgIPrec(), m.AvgIPrec(recalls=(0.2, 0.5, 0.8), rounding="up"), m.AvgIPrec(rounding="trec_eval9", rel=2), *_with_rules(m.AvgIPrec)),
+        _pytrec_eval(**{"11pt_avg": m.AvgIPrec(rounding="trec_eval9")}),
+    ),
+    "infAP": Row(
+        "inferred_average_precision",
+        None,
+        (m.infAP(), m.infAP(rel=2), *_with_rules(m.infAP)),
+        (*_pytrec_eval(infAP=m.infAP()), *_ir_measures({"infAP(rel=2)": m.infAP(rel=2)})),
+    ),
+    "binG": Row("bin_g", "bin_g", (m.binG(), m.binG(rel=2), *_with_rules(m.binG)), _pytrec_eval(binG=m.binG())),
+    "G": Row("g", None, (m.G(), m.G(gain="exp2"), m.G(gain=UNEVEN), *_with_rules(m.G)), _pytrec_eval(G=m.G())),
+    "nDCGrel": Row(
+        "ndcg_rel",
+        "ndcg_rel",
+        (m.nDCGrel(), m.nDCGrel(gain="exp2"), m.nDCGrel(gain=UNEVEN), *_with_rules(m.nDCGrel)),
+        _pytrec_eval(ndcg_rel=m.nDCGrel()),
+    ),
+    "Rndcg": Row(
+        "r_ndcg",
+        "r_ndcg",
+        (m.Rndcg(), m.Rndcg(gain="exp2", rel=2), m.Rndcg(gain=UNEVEN), *_with_rules(m.Rndcg)),
+        _pytrec_eval(Rndcg=m.Rndcg()),
+    ),
+    "RelP": Row(
+        "relative_precision",
+        "relative_precision",
+        (*_cut(m.RelP, None, 1, 3, 1000, "30%"), m.RelP(rel=2, k=2), *_with_rules(m.RelP, k=2)),
+        (*_pytrec_eval(relative_P__5=m.RelP(k=5), set_relative_P=m.RelP()), *_ir_measures({"SetRelP(rel=2)": m.RelP(rel=2)})),
+    ),
+    "SetAP": Row(
+        "set_average_precision",
+        "set_average_precision",
+        (m.SetAP(), m.SetAP(rel=2), *_with_rules(m.SetAP)),
+        (*_pytrec_eval(set_map=m.SetAP()), *_ir_measures({"SetAP(rel=2)": m.SetAP(rel=2)})),
+    ),
+    "Utility": Row(
+        "utility",
+        "utility",
+        (m.Utility(), m.Utility(rel=2, weights=(2, -0.5, -1, 0.25)), m.Utility(weights=(0, 0, 0, 1), collection=10**6)),
+        _pytrec_eval(utility=m.Utility()),
+    ),
+    "NumQ": Row("num_q", "num_q", (m.NumQ(),), _pytrec_eval(num_q=m.NumQ())),
+    "NumNonRelRet": Row("num_non_rel_ret", "num_non_rel_ret", (m.NumNonRelRet(), m.NumNonRelRet(rel=2)), _pytrec_eval(num_nonrel_judged_ret=m.NumNonRelRet())),
+    "Unjudged": Row("unjudged", "unjudged", _cut(m.Unjudged, None, 1, 3, 1000, "30%")),
+    "SDCG": Row(
+        "sdcg",
+        "sdcg",
+        (*_cut(m.SDCG, None, 1, 3, 1000, "30%"), *_cut(m.SDCG, None, 5, horizon=3, min_label=1, max_label=3)),
+        _ir_measures({"SDCG(max_rel=3)@4": m.SDCG(k=4, max_label=3), "SDCG(min_rel=1,max_rel=4)@9": m.SDCG(k=9, min_label=1)}, **_CWL),
+    ),
+    "INSQ": Row(
+        "insq",
+        "insq",
+        (m.INSQ(), m.INSQ(T=2.5, max_label=2), m.INSQ(horizon=5, min_label=0.5)),
+        _ir_measures({"INSQ(max_rel=4)": m.INSQ(), "INSQ(T=3.,max_rel=2)": m.INSQ(T=3, max_label=2)}, **_CWL),
+    ),
+    "INST": Row(
+        "inst",
+        None,
+        (m.INST(), m.INST(T=2.5, max_label=2), m.INST(horizon=5, min_label=0.5)),
+        _ir_measures({"INST(max_rel=4)": m.INST(), "INST(T=3.,max_rel=2)": m.INST(T=3, max_label=2)}, **_CWL),
+    ),
+    "BPM": Row(
+        "bpm",
+        None,
+        (*_cut(m.BPM, None, 1, 3, 1000, "30%"), m.BPM(T=2.5, max_label=2, k=5), m.BPM(horizon=4, min_label=0.5)),
+        _ir_measures({"BPM(max_rel=4)@4": m.BPM(k=4), "BPM(T=2.,max_rel=2)@7": m.BPM(k=7, T=2, max_label=2)}, **_CWL),
+    ),
+    **{
+        metric.family: Row(
+            metric.family.lower(),
+            None,
+            (*_cut(metric, None, 1, 3, 1000, "30%"), metric(max_label=2, k=5), metric(horizon=4, min_label=0.5)),
+            _ir_measures({f"{metric.family}(max_rel=4)@4": metric(k=4), f"{metric.family}(min_rel=1,max_rel=3)@7": metric(k=7, min_label=1, max_label=3)}, **_CWL),
+        )
+        for metric in (m.NERR8, m.NERR9)
+    },
+    "NERR10": Row(
+        "nerr10",
+        None,
+        (m.NERR10(), m.NERR10(p=0.4, max_label=2), m.NERR10(horizon=4, min_label=0.5)),
+        _ir_measures({"NERR10(max_rel=4)": m.NERR10(), "NERR10(p=0.5,max_rel=2)": m.NERR10(p=0.5, max_label=2)}, **_CWL),
+    ),
+    "NERR11": Row(
+        "nerr11",
+        None,
+        (m.NERR11(), m.NERR11(T=2.5, max_label=2), m.NERR11(horizon=4, min_label=0.5)),
+        _ir_measures({"NERR11(max_rel=4)": m.NERR11(), "NERR11(T=2.,max_rel=2)": m.NERR11(T=2, max_label=2)}, **_CWL),
+    ),
+    "Compat": Row(
+        "compatibility",
+        "compatibility",
+        (m.Compat(), m.Compat(p=0.5, normalize=False), m.Compat(p=0.8), *_with_rules(m.Compat)),
+        _ir_measures({"Compat": m.Compat(), "Compat(p=0.5,normalize=False)": m.Compat(p=0.5, normalize=False)}, untied=True, positive=True),
+    ),
+    "Accuracy": Row(
+        "accuracy",
+        "accuracy",
+        (*_cut(m.Accuracy, None, 1, 3, 1000, "30%"), m.Accuracy(rel=2), *_with_rules(m.Accuracy)),
+        _ir_measures({"Accuracy": m.Accuracy(), "Accuracy(rel=1)": m.Accuracy(rel=1)}, untied=True, both_classes=True),
     ),
 }
 

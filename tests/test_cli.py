@@ -169,9 +169,9 @@ def test_several_files_stand_side_by_side_under_their_names(systems: Path) -> No
 
 
 def test_names_of_files_are_as_short_as_they_can_be() -> None:
-    assert file_names((Path("a/x.parquet"), Path("a/y.parquet"))) == ["x", "y"]
-    assert file_names((Path("x.parquet"), Path("x.letor"))) == ["x.parquet", "x.letor"]
-    assert file_names((Path("a/x.parquet"), Path("b/x.parquet"))) == ["a/x.parquet", "b/x.parquet"]
+    assert file_names(("a/x.parquet", "a/y.parquet")) == ["x", "y"]
+    assert file_names(("x.parquet", "x.letor")) == ["x.parquet", "x.letor"]
+    assert file_names(("a/x.parquet", "b/x.parquet")) == ["a/x.parquet", "b/x.parquet"]
 
 
 def test_letor_text_is_judged_with_its_scores() -> None:
@@ -248,7 +248,6 @@ def test_a_place_that_cannot_be_written_is_named_before_the_run(tmp_path: Path) 
         (["--score", "score", "--score", "score"], "score must name at least one column, each once, not ('score', 'score')."),
         (["--query", "score"], 'query column "score" is float, and floats are not ids: cast it to integer or string.'),
         (["--ties", "docid"], "ties='docid' orders equal scores by document id: give --doc, or another rule with --ties."),
-        (["-m", "ndgc@10"], "'ndgc@10' is not a known metric. Did you mean nDCG or DCG or ndcg_cut?"),
         (["-m", ","], "metrics ',' hold an empty name. Remove the stray comma."),
         (["--scores", "x"], "--scores and --groups belong to LETOR text, and this is none. For a table name its column with --score."),
         (["--depth", "0"], "Invalid value for '--depth': 0 is not in the range x>=1. See fastrank evaluate --help."),
@@ -271,12 +270,12 @@ def test_bad_flags_end_in_one_line(flags: list[str], message: str, systems: Path
     ("arguments", "words"),
     [
         (["evaluate", SAMPLE, "--convention", "lightgmb"], ["convention must be one of", "not 'lightgmb'", "Did you mean 'lightgbm'?"]),
+        (["evaluate", SAMPLE, "-m", "ndgc@10"], ["'ndgc@10' is not a known metric. Did you mean nDCG"]),
         (["evaluate", SAMPLE, "--ties", "wurst"], ["ties must be one of", "'wurst'", "Did you mean 'worst'?"]),
         (["evaluate", SAMPLE, "--no-relevant", "nil"], ["no_relevant must be one of", "'nil'"]),
         (["evaluate", SAMPLE, "--bond"], ["No such option", "--bond", "See fastrank evaluate --help."]),
         (["evaluate"], ["Missing argument 'PREDICTIONS...'"]),
         (["evaluate", "/nowhere/x.parquet"], ["/nowhere/x.parquet", "No such file or directory"]),
-        (["evaluate", ROOT], [str(ROOT), "Is a directory"]),
         (["evaluate", LETOR], ["holds no scores", "--scores"]),
         (["evaluate", LETOR, "--scores", LETOR.with_suffix(".group")], ["200 scores", "give one score a row"]),
         (["evaluate", LETOR, "--scores", LETOR.with_suffix(".scores"), "--by", "x"], ["LETOR text has no columns to name"]),
@@ -294,6 +293,10 @@ def test_bad_input_names_what_where_and_the_cure(arguments: list[object], words:
     message = failure(*arguments)
     assert all(word in message for word in words), message
     assert "\n" not in message
+
+
+def test_a_directory_without_a_table_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path) in failure("evaluate", tmp_path)
 
 
 @pytest.mark.parametrize("kept", [0, 3, 4, 1000, -1])
@@ -417,7 +420,7 @@ def test_every_command_shows_examples(command: str) -> None:
 
 def test_names_of_metrics_and_conventions_are_completed() -> None:
     nothing: Any = None
-    assert complete_metric(nothing, nothing, "AP,nd") == ["AP,nDCG"]
+    assert complete_metric(nothing, nothing, "AP,conc") == ["AP,Concordance"]
     assert complete_convention(nothing, nothing, "xg") == ["xgboost", "xgboost-"]
 
 
@@ -483,7 +486,7 @@ def test_a_full_disk_is_2_and_one_line(arguments: tuple[object, ...]) -> None:
     assert (done.returncode, done.stderr) == (2, "fastrank: standard output: No space left on device.\n")
 
 
-@pytest.mark.parametrize("arguments", [("evaluate", SAMPLE), ("metrics",)])
+@pytest.mark.parametrize("arguments", [("evaluate", SAMPLE), ("metrics",), ("--help",), ("explain", "--help")])
 def test_a_reader_that_goes_away_is_met_with_silence(arguments: tuple[object, ...]) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -494,14 +497,31 @@ def test_a_reader_that_goes_away_is_met_with_silence(arguments: tuple[object, ..
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_ctrl_c_before_a_command_begins_ends_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: Any, **_options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.commands, "main", interrupted)
+    assert cli.run([]) == (130, "interrupted.")
+
+
+def _opened_for_writing(pipe: Path, reader: subprocess.Popen[str]) -> int:
+    while reader.poll() is None:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.01)
+    pytest.fail(f"ended before it read {pipe}: {reader.communicate()[1]}")
+
+
 def test_ctrl_c_in_the_middle_is_130_one_line_and_nothing_written(tmp_path: Path) -> None:
     rows, scores, out = tmp_path / "rows.letor", tmp_path / "scores", tmp_path / "out.parquet"
     rows.write_bytes(b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, row // 100) for row in range(200_000)))
     os.mkfifo(scores)
     command = [sys.executable, "-m", "fastrank", "evaluate", str(rows), "--scores", str(scores), "--per-query", str(out)]
     running = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # Opens when the process has read the rows and waits for scores: it is in the middle, however fast the machine.
-    with open(scores, "wb") as feed:
+    # There is a reader when the process has read the rows and waits for scores: it is in the middle, however fast the machine.
+    with open(_opened_for_writing(scores, running), "wb") as feed:
         feed.write(b"0.5\n" * 1000)
         feed.flush()
         running.send_signal(signal.SIGINT)

@@ -33,8 +33,9 @@ SIDEWAYS = {
     ("convention", "gains"),
     ("gains", "arrays"),
 }
-# An Evaluation draws itself as a table, and reads the name in result[name]: both inside the function that does so.
-UPWARD = {("evaluation", "report"), ("evaluation", "metrics")}
+# An Evaluation draws itself as a table, reads the name in result[name] and can be summarised by the bootstrap; a Comparison draws itself:
+# all inside the function that does so.
+UPWARD = {("evaluation", "report"), ("evaluation", "metrics"), ("evaluation", "comparison"), ("comparison", "report")}
 
 # Outside libraries and the only rooms that may import them. What stands under LATE is imported inside a function, never at a module's head.
 ROOMS = {

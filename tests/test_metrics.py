@@ -45,7 +45,7 @@ def test_every_family_has_a_row() -> None:
 def test_every_parameter_of_a_family_is_tried_with_more_than_its_default(family: str) -> None:
     row = TABLE[family]
     assert {type(metric).family for metric in row.metrics} == {family}
-    for name in set(families[family].parameters()) - {"ties"}:
+    for name in set(families[family].parameters()) - {"ties", "judged_only"}:
         if name != "k" or not families[family].whole_list_only:
             assert any(getattr(metric, name) is not None for metric in row.metrics), name
 
@@ -89,6 +89,20 @@ def test_the_engine_is_the_reference_for_labels_below_zero(ties: str, chosen: li
     # The tables of gains have no entry for these labels.
     metrics = tuple(metric for family in chosen for metric in instances(family, ties) if not isinstance(getattr(metric, "gain", None), GainTable))
     assert_equals_reference(batch, metrics, SIGNED)
+
+
+@pytest.mark.parametrize("ties", TIE_RULES)
+def test_judged_only_is_the_reference_without_the_unjudged_documents(ties: str) -> None:
+    labels, scores, _ = batch = random_batch(4, 60, 12, missing=True)
+    judged = ~np.isnan(labels)
+    condensed = Batch(labels[judged], scores[judged], np.concatenate(([0], np.cumsum(judged)))[batch.offsets])
+    metrics = tuple(metric for family in TABLE for metric in instances(family, ties))
+    doc_ids = names_of_documents(batch)
+    result = fr.evaluate(*batch.arguments(), metrics=metrics, doc_ids=doc_ids, judged_only=True)
+    for column, metric in enumerate(metrics):
+        more = {"doc_ids": doc_ids[judged].astype("U20").astype("S20")} if metric.sees_ties and ties == "docid" else {}
+        expected = metric_table.reference_of(metric, **more)(*condensed)
+        np.testing.assert_allclose(result.values[:, column], expected, **CLOSE, err_msg=str(metric))
 
 
 @pytest.mark.parametrize("family", TABLE)

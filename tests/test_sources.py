@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import io
 import json
@@ -23,8 +24,11 @@ import pyarrow.feather
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 
 import fastrank as fr
+import fastrank.engine.tables
+from fastrank import cli
 from fastrank.errors import InputError
 from fastrank.evaluation import Evaluation
 from fastrank.io.arrow import NotANumber, numbers_of_text
@@ -195,6 +199,12 @@ def test_every_format_gives_the_same_bits(name: str, tmp_path: Path) -> None:
 def test_csv_of_pandas_with_a_byte_order_mark_gives_the_same_bits(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     same(evaluated(written("excel.csv", excel_csv)(TABLE, tmp_path)), EXPECTED)
+
+
+def test_bz2_files_of_the_standard_library_are_read(tmp_path: Path) -> None:
+    to_csv()(TABLE, tmp_path / "t.csv")
+    (tmp_path / "t.csv.bz2").write_bytes(bz2.compress((tmp_path / "t.csv").read_bytes()))
+    same(evaluated(tmp_path / "t.csv.bz2"), EXPECTED)
 
 
 def parts(folder: Path, suffix: str = "parquet") -> list[Path]:
@@ -415,6 +425,20 @@ def test_a_source_that_turns_out_scattered_is_read_again(how: str, tmp_path: Pat
     again = list(read_columns(source, **roles, regroup=True))
     assert sum(batch.regrouped for batch in again) == 30
     assert [query for batch in again for query in batch.query_ids.to_pylist()] == sorted(set(TABLE["q"].to_pylist()))
+
+
+def test_the_engine_starts_over_with_a_scattered_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.concat_tables([TABLE.sort_by("q")] * 2)
+    pq.write_table(table, tmp_path / "t.parquet")
+    monkeypatch.setattr(fastrank.engine.tables, "read_columns", functools.partial(read_columns, rows_per_batch=20))
+    same(evaluated(tmp_path / "t.parquet", doc=None), evaluated(table, doc=None))
+
+
+def test_dictionaries_that_hold_null_are_joined() -> None:
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(values)) for values in (["a", None], [None, "b"])]
+    table = pa.table({"query_id": ["a", "b", "c", "d"], "label": [1] * 4, "score": [1] * 4, "seg": pa.chunked_array(chunks)})
+    result = fr.evaluate_table(table, "RR", by="seg")
+    assert result.by["seg"].to_pylist() == ["a", None, None, "b"]
 
 
 # --- text -----------------------------------------------------------------------------------------------------------------------
@@ -693,22 +717,35 @@ def test_letor_text_takes_no_filter(tmp_path: Path) -> None:
         fr.evaluate_table(path, scores=scores, filter=pc.field("label") > 0)
 
 
-# --- costs ----------------------------------------------------------------------------------------------------------------------
+# --- from outside -----------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: object, stdin: bytes | None = None) -> Result:
+    flags = ["--query", "q", "--label", "y", "--score", "s", "-m", "RR"]
+    return CliRunner().invoke(cli.commands, ["evaluate", *map(str, arguments), *flags], input=stdin)
+
+
+def test_the_command_line_takes_uris_patterns_and_standard_input(tmp_path: Path) -> None:
+    paths = parts(tmp_path / "run", "csv")
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    uri = command((tmp_path / "t.parquet").as_uri(), "--per-query", tmp_path / "out.csv")
+    assert uri.exit_code == 0, uri.exception
+    assert "30 queries" in uri.stdout
+    assert (tmp_path / "out.csv").read_text("utf-8").count("\n") == 30 + 1 + 1  # an id holds a line feed
+    rows = paths[0].read_bytes() + b"".join(path.read_bytes().split(b"\n", 1)[1] for path in paths[1:])
+    for found in (command(tmp_path / "run" / "*.csv"), command(tmp_path / "run"), command("-", stdin=gzip.compress(rows))):
+        assert found.stdout == uri.stdout
+    assert "the file is empty" in str(command("-", stdin=b"").exception)
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.jsonl"])
 def test_a_file_does_not_load_what_only_datasets_need(name: str, tmp_path: Path) -> None:
     path = written(name, FILES[name])(TABLE, tmp_path)
     program = (
-        "import sys, fastrank as fr\n"
-        f"fr.evaluate_table({str(path)!r}, 'RR', query='q', label='y', score='s')\n"
-        "print(sorted({'pyarrow.dataset', 'pyarrow.acero', 'pyarrow.orc', 'polars'} & set(sys.modules)))"
+        "import sys\n"
+        "from fastrank.io.tables import read_columns\n"
+        f"[rows] = read_columns({str(path)!r}, query='q', label='y', scores=['s'])\n"
+        "print(sorted({'pyarrow.dataset', 'pyarrow.acero', 'pyarrow.orc', 'polars', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_bz2_files_of_the_standard_library_are_read(tmp_path: Path) -> None:
-    to_csv()(TABLE, tmp_path / "t.csv")
-    (tmp_path / "t.csv.bz2").write_bytes(bz2.compress((tmp_path / "t.csv").read_bytes()))
-    same(evaluated(tmp_path / "t.csv.bz2"), EXPECTED)

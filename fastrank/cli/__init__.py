@@ -5,10 +5,11 @@ Only click is imported before a command runs: help and completion answer at once
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -32,18 +33,32 @@ class _Stop(Exception):  # noqa: N818 - the end of a run, whatever its reason
         self.code = code
 
 
+@contextlib.contextmanager
+def _endings() -> Iterator[None]:
+    """Ctrl-C and a reader that went away."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Stop(INTERRUPTED, "interrupted.") from None
+    except BrokenPipeError:
+        raise _Stop(BROKEN_PIPE) from None
+
+
 class _Commands(click.Group):
     """The group of all commands. What a command raises is turned into its ending here, before click words it in its own way."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the command line; --help and --version print from here."""
+        with _endings():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except KeyboardInterrupt:
-            raise _Stop(INTERRUPTED, "interrupted.") from None
-        except BrokenPipeError:
-            raise _Stop(BROKEN_PIPE) from None
-        except InputError as error:
-            raise _Stop(BAD_INPUT, self._in_flags(str(error), context)) from error
+        """Run the command."""
+        with _endings():
+            try:
+                return super().invoke(context)
+            except InputError as error:
+                raise _Stop(BAD_INPUT, self._in_flags(str(error), context)) from error
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """As they were added: the main one first, and not by the alphabet."""
@@ -103,14 +118,12 @@ def run(arguments: Sequence[str]) -> tuple[int, str]:
     """Run one command. Returns the exit code, and the line for stderr where there is something to say."""
     try:
         code, message = commands.main(list(arguments), prog_name="fastrank", standalone_mode=False) or 0, ""
-        if sys.stdout is not None:
-            sys.stdout.flush()  # a full disk shows here at the latest
     except _Stop as stop:
         code, message = stop.code, str(stop)
+    except (KeyboardInterrupt, click.Abort):  # before the command began, or after it ended
+        code, message = INTERRUPTED, "interrupted."
     except click.ClickException as error:
         code, message = BAD_INPUT, _usage(error)
-    except BrokenPipeError:
-        code, message = BROKEN_PIPE, ""
     except OSError as error:
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         code, message = BAD_INPUT, f"{where}: {error.strerror or error}."

@@ -18,16 +18,18 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command(
-    short_help="Judge the rankings in Parquet files or LETOR text.",
+    short_help="Judge the rankings in tables and LETOR text.",
     epilog="""\b
 Examples:
   fastrank evaluate predictions.parquet -m nDCG@10,RR -m P@5,10
   fastrank evaluate predictions.parquet --score bm25 --score dense --by locale
   fastrank evaluate old.parquet new.parquet -m ndcg@10 --convention lightgbm --format markdown
+  fastrank evaluate "runs/*.csv.gz" --per-query out.csv
+  zcat scores.jsonl.gz | fastrank evaluate - -m RR
   fastrank evaluate test.letor --scores test.scores --per-query out.parquet
   fastrank evaluate rank.test --groups rank.test.query --scores predicted.txt""",
 )
-@click.argument("predictions", nargs=-1, required=True, type=PATH)
+@click.argument("predictions", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option(
     "-m",
     "--metric",
@@ -71,15 +73,16 @@ Examples:
     "--per-query",
     type=PATH,
     metavar="FILE",
-    help="Also write the value of each query to a Parquet file; one file a system, named after it.",
+    help="Also write the value of each query: to .parquet, .csv, .tsv or .jsonl; one file a system, named after it.",
 )
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Default: all processors. Never changes a bit of the result.")
 @click.option("--no-progress", is_flag=True, help="Do not show how far a long run has come.")
 def evaluate(
-    predictions: tuple[Path, ...],
+    predictions: tuple[str, ...],
     metrics: tuple[str, ...],
     score: tuple[str, ...],
     doc_ids: str | None,
+    by: tuple[str, ...],
     bounds: bool,
     confidence: float,
     form: str,
@@ -87,13 +90,13 @@ def evaluate(
     no_progress: bool,
     **options: Any,
 ) -> None:
-    """Judge the rankings in PREDICTIONS: Parquet files with a row per document, or LETOR text.
+    """Judge the rankings in PREDICTIONS, which have a row per document.
 
-    Several files are several systems, shown side by side.
+    Each is a file in Parquet, CSV, TSV, JSON lines, Arrow IPC or ORC, plain or compressed, or LETOR text; a directory of such files, a
+    quoted pattern or a URI; or - for standard input. Several are several systems, shown side by side.
     """
     from fastrank.engine.calls import DEFAULT_METRICS
     from fastrank.engine.tables import evaluate_table
-    from fastrank.report.per_query import check_per_query, write_per_query
     from fastrank.report.progress import Progress
     from fastrank.report.text import notes, table
 
@@ -102,15 +105,18 @@ def evaluate(
             f"--scores belongs to one LETOR file, not to {len(predictions)}. Evaluate them one by one.", click.get_current_context()
         )
     if per_query is not None:
+        from fastrank.report.per_query import check_per_query, write_per_query
+
         check_per_query(per_query)
     systems: dict[str, Evaluation] = {}
     for name, path in zip(file_names(predictions), predictions, strict=True):
         with Progress(f"reading {path}", hidden=no_progress) as progress:
             results = evaluate_table(
-                path,
+                sys.stdin.buffer if path == "-" else path,
                 metrics or DEFAULT_METRICS,
                 score=score,
                 doc=doc_ids,
+                by=by or None,
                 bounds=bounds,
                 # Memory stays constant where no single query is asked for.
                 per_query=bounds or per_query is not None,
@@ -133,9 +139,9 @@ def _system(file: str, column: str, n_files: int, n_columns: int) -> str:
     return column if n_files == 1 and n_columns > 1 else file if n_columns == 1 else f"{file} {column}"
 
 
-def file_names(paths: tuple[Path, ...]) -> list[str]:
+def file_names(paths: tuple[str, ...]) -> list[str]:
     """Short names of files that tell them apart: without folder and suffix where that is enough."""
-    for names in ([path.stem for path in paths], [path.name for path in paths], [str(path) for path in paths]):
+    for names in ([Path(path).stem for path in paths], [Path(path).name for path in paths], list(paths)):
         if len(set(names)) == len(names):
             return names
     twice = next(path for path in paths if paths.count(path) > 1)

@@ -15,8 +15,6 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 
     name = "list"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float | None]:
-        if isinstance(value, list):
-            return value
         return [self._number(word.strip(), param, ctx) for word in value.split(",")] if value.strip() else []
 
     def _number(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> float | None:

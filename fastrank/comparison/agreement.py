@@ -31,7 +31,7 @@ def tau_ap(one: Any, other: Any) -> float:
 
     With the items ranked by `one`, 2 / (n - 1) · Σ over ranks i = 2 … n of C(i) / (i - 1), minus 1, where C(i) counts the items above
     rank i that `other`, too, has above the item at i; a pair tied in `other` counts one half, and items tied in `one` share the mean over
-    their orders. NaN for fewer than two items. Not symmetric: `other` is the true order.
+    their orders. NaN where a list has no two different scores. Not symmetric: `other` is the true order.
     Source: Yilmaz, Aslam and Robertson, SIGIR 2008; ties: Urbano and Marrero, ICTIR 2017.
 
     >>> tau_ap([4, 3, 2, 1], [4, 3, 1, 2]) == 2 / 3 * (1 + 1 + 2 / 3) - 1
@@ -39,7 +39,7 @@ def tau_ap(one: Any, other: Any) -> float:
     """
     x, y = _scores(one, other)
     n = len(x)
-    if n < 2:
+    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan
     # agrees[i, j]: how far `other`, too, has j above i.
     agrees = 0.5 * (np.sign(np.subtract.outer(-y, -y)) + 1)

@@ -46,7 +46,7 @@ def corrected(p_values: Any, method: str = "holm") -> np.ndarray:
     if method == "holm":
         steps = np.maximum.accumulate(p[order] * (m - ranks + 1))
     else:
-        steps = np.minimum.accumulate((p[order] * m / ranks)[::-1])[::-1]
+        steps = np.minimum.accumulate((p[order] * (m / ranks))[::-1])[::-1]
     out = np.empty(m)
     out[order] = np.minimum(steps, 1.0)
     return out

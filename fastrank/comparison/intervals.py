@@ -23,7 +23,7 @@ import numpy as np
 
 from fastrank.arrays import as_array
 from fastrank.comparison.resampling import BOOTSTRAP, check_resamples, key_of, resampled_sums, root_of
-from fastrank.comparison.units import Units, alike, cluster_codes, codes_of, units_of, values_of
+from fastrank.comparison.units import Units, alike, cluster_codes, codes_of, part, units_of, values_of
 from fastrank.convention import one_of
 from fastrank.errors import InputError
 from fastrank.evaluation import Estimate, Evaluation, Summary
@@ -114,17 +114,17 @@ def intervals(units: Units, quantities: Sequence[Quantity], plan: Plan) -> list[
     residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-14 * np.abs(units.sums).max(axis=1, initial=0.0)] = 0.0
     parts = [_Part(quantity, residuals, units.size, means) for quantity in quantities]
     if plan.method == "t" or n < 2:
-        return [part.student(plan, n) for part in parts]
+        return [each.student(plan, n) for each in parts]
     columns = [residuals] if units.even else [units.size[None], residuals]
-    further = [part.squares(units.even) for part in parts] if plan.method == "studentised" else []
+    further = [each.squares(units.even) for each in parts] if plan.method == "studentised" else []
     sums = resampled_sums(np.concatenate([*columns, *further]), plan.n_resamples, plan.key, plan.threads).T
     size = np.full(plan.n_resamples, float(n)) if units.even else sums[0]
     at = len(sums) - sum(map(len, further))
     found = []
-    for i, part in enumerate(parts):
+    for i, each in enumerate(parts):
         own = sums[at : at + len(further[i])] if further else sums[:0]
         at += len(own)
-        found.append(part.resampled(plan, n, sums[0 if units.even else 1 :], size, own))
+        found.append(each.resampled(plan, n, sums[0 if units.even else 1 :], size, own))
     return found
 
 
@@ -256,7 +256,8 @@ def confidence_interval(
     """
     kind = ("mean" if baseline is None else "difference") if of is None else one_of("of", of, KINDS)
     if (baseline is None) != (kind == "mean"):
-        raise InputError(f"of={kind!r} " + ("takes no baseline: leave it out." if kind == "mean" else "compares two systems: give baseline=."))
+        cure = "takes no baseline: leave it out." if kind == "mean" else "compares two systems: give baseline=."
+        raise InputError(f"of={kind!r} {cure}")
     plan = make_plan(method, confidence, n_resamples, root_of(seed), threads)
     columns = [_column("values", values)] + ([] if baseline is None else [_column("baseline", baseline)])
     w = None if weights is None else _column("weights", weights)
@@ -306,8 +307,7 @@ def summary_with(
 
     def replaced(rows: Sequence[Any], chosen: np.ndarray | None = None) -> tuple[Any, ...]:
         where = slice(None) if chosen is None else chosen
-        parts = (values[:, where], *(None if each is None else each[where] for each in (evaluation.weights, codes)))
-        found = _mean_intervals(*parts, plan)
+        found = _mean_intervals(values[:, where], part(evaluation.weights, where), part(codes, where), plan)
         return tuple(_with_interval(row, interval) for row, interval in zip(rows, found, strict=True))
 
     slices: dict[str, dict[Any, Any]] = {}
@@ -331,8 +331,7 @@ def _mean_intervals(values: np.ndarray, weights: np.ndarray | None, codes: np.nd
     for columns, mask in alike([~np.isnan(column) for column in values]):
         if not mask.any():
             continue
-        chosen = (None if each is None else each[mask] for each in (weights, codes))
-        units = units_of(values[columns][:, mask], *chosen)
+        units = units_of(values[columns][:, mask], part(weights, mask), part(codes, mask))
         for column, interval in zip(columns, intervals(units, [Quantity("mean", i) for i in range(len(columns))], plan), strict=True):
             found[column] = interval
     return found

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def randomised_tukey(units: Units, pairs: list[tuple[int, int]], chance: Chance) -> np.ndarray:
-    """Randomised Tukey HSD: how often, when the systems' names are shuffled on each query, the best and the worst mean are as far
-    apart as the two of the pair. (count + 1) / (n_resamples + 1); of two systems the sign flips, exact where they are few.
+    """Randomised Tukey HSD: shuffle the systems' names on each query, and count how often best and worst are as far apart as the pair.
 
+    (count + 1) / (n_resamples + 1). Of two systems it is the sign-flip test, exact where few queries differ.
     Source: Carterette, TOIS 2012; Sakai, Laboratory Experiments in Information Retrieval, 2018, section 4.4.
     """
     differences = pairs_of(units, pairs)

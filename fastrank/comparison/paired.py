@@ -75,9 +75,9 @@ def permutation(pairs: Pairs, chance: Chance) -> np.ndarray:
 
 
 def student(pairs: Pairs, chance: Chance) -> np.ndarray:
-    """Student's paired t, n - 1 degrees of freedom, in its form for weighted means and clusters. Where the differences have no spread
-    there is no t, and sign flips decide.
+    """Student's paired t, n - 1 degrees of freedom, in its form for weighted means and clusters.
 
+    Where the differences have no spread there is no t, and sign flips decide.
     Source: Student, Biometrika 1908; Cochran, Sampling Techniques, 1977, section 2.11.
     """
     from scipy.special import stdtr

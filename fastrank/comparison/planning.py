@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from fastrank.comparison.intervals import check_confidence, t_quantile
 from fastrank.errors import InputError
 
 # More queries than anyone has.
 MOST_QUERIES = 10**12
+# So far off centre the numerator of t counts as fixed.
+_FAR = 25.0
 # From here on Student's distribution is the normal one to 5 digits, and series for it converge slowly.
 _NORMAL_FROM = 100_000
 
@@ -135,21 +139,26 @@ def power_curve(n_queries: int, difference: float, sd: float, confidence: float)
     return [(n, _power(n, difference, sd, confidence)) for n in sizes]
 
 
-def _power(n: int, difference: float, sd: float, confidence: float) -> float:
-    from scipy.special import ndtr, ndtri, nctdtr
+def powers(n: int, effects: np.ndarray, confidence: float) -> np.ndarray:
+    """The power on n queries for each effect, a difference in standard deviations of the differences, 0 or above."""
+    from scipy.special import gammainc, nctdtr, ndtr, ndtri
 
-    off = difference / sd * math.sqrt(n) if sd else (math.inf if difference else 0.0)
-    if off > 38:  # the chance of not seeing it is below the smallest double for any critical value below 0
-        return 1.0 if n > 2 or math.isinf(off) else _power_of_t(n, off, confidence, nctdtr)
+    off = effects * math.sqrt(n)
     if n > _NORMAL_FROM:
         critical = float(ndtri((1 + confidence) / 2))
-        return float(ndtr(off - critical) + ndtr(-off - critical))
-    return _power_of_t(n, off, confidence, nctdtr)
+        return np.asarray(ndtr(off - critical) + ndtr(-off - critical))
+    degrees, critical = n - 1, t_quantile(n - 1, (1 + confidence) / 2)
+    near = np.minimum(off, _FAR)
+    # The series for the tail on the other side ends in NaN where the tail is too small to matter.
+    other = np.nan_to_num(nctdtr(degrees, near, -critical), nan=0.0)
+    # Far off centre only the spread in the denominator of t, a root of chi-square over its degrees, can keep it below the critical value.
+    far = gammainc(degrees / 2, degrees / 2 * (off / critical) ** 2)
+    return np.clip(np.where(off < _FAR, 1 - nctdtr(degrees, near, critical) + other, far), 0.0, 1.0)
 
 
-def _power_of_t(n: int, off: float, confidence: float, nctdtr: Any) -> float:
-    critical = t_quantile(n - 1, (1 + confidence) / 2)
-    return float(min(1.0, 1 - nctdtr(n - 1, off, critical) + nctdtr(n - 1, off, -critical)))
+def _power(n: int, difference: float, sd: float, confidence: float) -> float:
+    effect = difference / sd if sd else (math.inf if difference else 0.0)
+    return float(powers(n, np.array([effect]), confidence)[0])
 
 
 def _number(name: str, value: Any) -> float:

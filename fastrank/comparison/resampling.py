@@ -23,6 +23,8 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 MOST_RESAMPLES = 1_000_000
 # 2^16 sign patterns are enumerated.
 MOST_ENUMERATED = 16
+# The least scale is 2^-960: values below it are nothing, and the scale itself stays a normal number.
+_FINEST = 960
 # Bytes that the sums of all resamples may take at once; further columns are summed in another pass over the same draws.
 _ROOM = 1 << 25
 # Resamples per block, the unit of work of a thread. Sign patterns share the tables of their block, which cost 2,048 additions.
@@ -72,7 +74,7 @@ def whole(columns: np.ndarray, terms: int) -> Whole:
     A value is off by at most 2^-62 * terms times the largest of its column: 3e-15 of it for 10,000 terms.
     """
     largest = np.abs(columns).max(axis=1, initial=0.0)
-    exponent = 61 - np.frexp(largest)[1] - int(terms).bit_length()
+    exponent = np.minimum(61 - np.frexp(largest)[1] - int(terms).bit_length(), _FINEST)
     exponent[largest == 0] = 0
     return Whole(np.rint(np.ldexp(columns, exponent[:, None])).astype(np.int64), np.ldexp(1.0, -exponent))
 

@@ -80,8 +80,13 @@ def cluster_codes(by: dict[str, Any], cluster: str | None) -> np.ndarray | None:
         return None
     if cluster not in by:
         known = f"they have {', '.join(map(repr, by))}" if by else "they have none"
-        raise InputError(f"cluster must name a by= column of the evaluations, and {cluster!r} is none: {known}. Evaluate with by={cluster!r}.")
+        raise InputError(f"cluster must name a by= column of the evaluations ({known}), not {cluster!r}. Evaluate with by={cluster!r}.")
     return codes_of(by[cluster])
+
+
+def part(array: np.ndarray | None, where: Any) -> np.ndarray | None:
+    """Some entries of an array that may be absent."""
+    return None if array is None else array[where]
 
 
 def alike(masks: Sequence[np.ndarray]) -> Iterator[tuple[list[int], np.ndarray]]:

@@ -171,7 +171,7 @@ class LabelledQueries:
     ) -> Evaluation:
         """Judge these labels under new scores, one per document in the order of the labels. Options and errors as `fr.evaluate`."""
         plan = make_plan(metrics, self._named, ties=ties, no_relevant=no_relevant, depth=depth, bounds=bounds)
-        score, absent = as_array("scores", scores)
+        score, absent = as_array("scores", scores, ordinal=self.convention.scores is None)
         if absent is not None:
             raise InputError("scores must not be null here: LabelledQueries keeps one list of documents. Use evaluate().")
         blocks = self._blocks(plan)

@@ -12,7 +12,8 @@ import numpy as np
 from fastrank.convention import TIE_RULES, Convention, as_convention, one_of
 from fastrank.errors import InputError
 from fastrank.metrics import Metric
-from fastrank.metrics.grammar import parse_metrics
+from fastrank.metrics.base import LARGEST_CUTOFF
+from fastrank.metrics.grammar import as_items, parse_metrics
 from fastrank.metrics.view import Answers, plan_walks
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TieGroup:
-    """Metrics that order equal scores alike: one ranking serves them."""
+    """Metrics that order equal scores alike, and the same documents: one ranking serves them."""
 
     rule: str
+    judged_only: bool
     columns: tuple[int, ...]
     answers: Answers
 
@@ -76,8 +78,8 @@ def make_plan(
     """Fill the metrics and group them. The same call again costs a look-up: training loops ask a thousand times."""
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
         raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
-    asked = metrics if isinstance(metrics, str | Metric) else tuple(metrics)
-    return _make_plan(asked, convention, ties, no_relevant, None if depth is None else int(depth), bool(judged_only), bool(bounds))
+    asked = metrics if isinstance(metrics, str | Metric) else as_items(metrics)
+    return _make_plan(asked, convention, ties, no_relevant, None if depth is None else min(int(depth), LARGEST_CUTOFF), bool(judged_only), bool(bounds))
 
 
 @functools.lru_cache(maxsize=256)
@@ -92,16 +94,20 @@ def _make_plan(
 ) -> Plan:
     choices = as_convention(convention).override(ties=ties, no_relevant=no_relevant)
     filled = tuple(dict.fromkeys(_fill(metric, choices, ties) for metric in parse_metrics(metrics)))
-    if depth is not None:
-        for metric in filled:
+    for metric in filled:
+        if depth is not None:
             metric.check_depth()
+        if bounds and not metric.has_bounds:
+            cure = "Leave out bounds= or the metric."
+            raise InputError(f"{metric.family} has no bounds: neither the best nor the worst order by label need be its extreme. {cure}")
     groups = []
-    rules = [metric.ties or choices.ties for metric in filled]
-    for rule in dict.fromkeys(rules):
-        columns = tuple(place for place in range(len(filled)) if rules[place] == rule)
+    kinds = [(metric.ties or choices.ties, bool(metric.judged_only)) for metric in filled]
+    for kind in dict.fromkeys(kinds):
+        columns = tuple(place for place in range(len(filled)) if kinds[place] == kind)
         requests = [request for place in columns for request in filled[place].requests()]
-        groups.append(TieGroup(rule, columns, plan_walks(requests)))
-    least = min(metric.least_label() for metric in filled)
+        groups.append(TieGroup(*kind, columns, plan_walks(requests)))
+    # A rank among the judged documents is known where all of them count.
+    least = min(min(metric.least_label(), 0.0) if metric.judged_only else metric.least_label() for metric in filled)
     return Plan(filled, choices, tuple(groups), least, depth, judged_only, bounds)
 
 

@@ -11,7 +11,7 @@ from fastrank._kernel import map_blocks
 from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
 from fastrank.metrics.view import View
-from fastrank.ranking.standing import Judged, JudgedRanks, Scores, stand
+from fastrank.ranking.standing import Judged, JudgedRanks, Scores, stand, without_unjudged
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
@@ -47,7 +47,7 @@ class Run:
         """Compute the queries of one block."""
         n_tied = 0
         for group in self.plan.groups:
-            ranks = self._stand(judged, group.rule)
+            ranks = self._stand(judged, group.rule, group.judged_only)
             n_tied = max(n_tied, ranks.n_tied)
             view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
             for column in group.columns:
@@ -58,16 +58,18 @@ class Run:
             judged.kept["counts"] = self._label_counts(judged)
         self.counts.append(Counts(n_tied, *judged.kept["counts"]))
 
-    def _stand(self, judged: Judged, rule: str, gain: Gain | None = None) -> JudgedRanks:
+    def _stand(self, judged: Judged, rule: str, judged_only: bool, gain: Gain | None = None) -> JudgedRanks:
+        ranks = stand(judged, None if self.scores is None else self._scores_of(judged, self.scores), rule, gain=gain)
+        return without_unjudged(ranks) if judged_only else ranks
+
+    def _scores_of(self, judged: Judged, scores: np.ndarray) -> Scores:
         rows = slice(judged.base, judged.base + judged.n_documents)
-        if self.scores is None:
-            return stand(judged, None, rule, gain=gain)
         batch = self.batch
         doc_ids = None if batch.doc_ids is None else batch.doc_ids.rows(rows)
         found = None
         if batch.found_scores is not None:
             found = batch.found_scores[judged.found_base : judged.found_base + judged.n_listed]
-        return stand(judged, Scores(self.scores[rows], doc_ids, found, batch.settle), rule, gain=gain)
+        return Scores(scores[rows], doc_ids, found, batch.settle)
 
     def _settle(self, column: int, view: View, out: np.ndarray) -> None:
         """Write a metric of each query, the rule for queries with nothing to find applied."""
@@ -83,15 +85,15 @@ class Run:
 
     def _bound(self, judged: Judged) -> None:
         """Least and greatest value over the orders of equal scores: every block at its worst and at its best."""
-        views: dict[tuple[str, object], View] = {}
+        views: dict[tuple[object, ...], View] = {}
         answers = {request: answer for group in self.plan.groups for request, answer in group.answers.items()}
         ends = np.empty((2, judged.n_queries))
         for column, metric in enumerate(self.plan.metrics):
-            gain = metric.merit()
+            kind = (bool(metric.judged_only), metric.merit())
             for end, rule in zip(ends, ("worst", "best"), strict=True):
-                if (rule, gain) not in views:
-                    views[rule, gain] = View(self._stand(judged, rule, gain), answers, self.plan.depth, self.batch.longest)
-                self._settle(column, views[rule, gain], end)
+                if (rule, *kind) not in views:
+                    views[rule, *kind] = View(self._stand(judged, rule, *kind), answers, self.plan.depth, self.batch.longest)
+                self._settle(column, views[rule, *kind], end)
             rows = slice(judged.first, judged.last)
             self.low[column, rows], self.high[column, rows] = np.fmin(*ends), np.fmax(*ends)
 

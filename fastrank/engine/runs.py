@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fastrank.convention import Convention, one_of
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics, check_threads
-from fastrank.engine.plan import make_plan
+from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import run as run_plan
 from fastrank.errors import InputError
 from fastrank.evaluation import Note
 from fastrank.io.join import Joined, join
 from fastrank.io.judgements import DUPLICATE_RULES, Pairs, Qrels, Run
+from fastrank.io.mapping import join_dicts, qrels_of, run_of
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
@@ -88,14 +87,27 @@ def evaluate_run(
     plan = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant, depth=depth, judged_only=judged_only, bounds=bounds)
     if all(isinstance(source, str) and source == "-" for source in (qrels, run)):
         raise InputError("qrels and run cannot both come from standard input: give a path for one of them.")
-    judged, ranked = _as_qrels(qrels, threads), _as_run(run, threads)
+    rules = {"skip_missing": missing == "skip", "judged_only": judged_only}
+    joined = join_dicts(qrels, run, plan.convention, **rules)
+    if joined is not None:
+        result = run_plan(plan, joined.batch, threads)
+        result.notes = (*result.notes, *_notes_of_queries(joined, missing))
+        return result
+    judged, ranked = _as_qrels(qrels, threads), _as_run(run, plan.convention, threads)
+    return judge(plan, judged, ranked, missing=missing, duplicates=duplicates, threads=threads)
+
+
+def judge(plan: Plan, judged: Qrels, ranked: Run, *, missing: str, duplicates: str, threads: int | None) -> Evaluation:
+    """A plan for documents of queries in the general form."""
     _check(judged, ranked, plan.convention)
     distinct = judged.without_duplicates(duplicates)
     unique = ranked if duplicates == "error" else ranked.without_duplicates(duplicates)
-    joined = join(distinct, unique, plan.convention, skip_missing=missing == "skip", judged_only=judged_only, threads=threads)
+    rules = {"skip_missing": missing == "skip", "judged_only": plan.judged_only}
+    joined = join(distinct, unique, plan.convention, **rules, threads=threads)
     result = run_plan(plan, joined.batch, threads)
     n_dropped = judged.n_documents - distinct.n_documents + ranked.n_documents - unique.n_documents
-    result.notes = (*result.notes, *_notes(judged, ranked, joined, missing, n_dropped, duplicates))
+    notes = (*_notes_of_queries(joined, missing), *_notes_of_rows(judged, ranked, n_dropped, duplicates))
+    result.notes = (*result.notes, *notes)
     return result
 
 
@@ -105,30 +117,18 @@ def _as_qrels(source: Any, threads: int | None) -> Qrels:
     if isinstance(source, Run):
         raise InputError("qrels must be judgements, not a Run: the order is qrels, run.")
     if isinstance(source, Mapping):
-        query_ids, doc_ids, labels, offsets = _columns("qrels", source)
-        return Qrels.from_arrays(query_ids, doc_ids, labels, offsets=offsets)
+        return qrels_of(source)
     return Qrels.read(source, threads=threads)
 
 
-def _as_run(source: Any, threads: int | None) -> Run:
+def _as_run(source: Any, convention: Convention, threads: int | None) -> Run:
     if isinstance(source, Run):
         return source
     if isinstance(source, Qrels):
         raise InputError("run must be a ranking, not Qrels: the order is qrels, run.")
     if isinstance(source, Mapping):
-        query_ids, doc_ids, scores, offsets = _columns("run", source)
-        return Run.from_arrays(query_ids, doc_ids, scores, offsets=offsets)
+        return run_of(source, exact=convention.scores is None)
     return Run.read(source, threads=threads)
-
-
-def _columns(name: str, queries: Mapping[Any, Any]) -> tuple[list[Any], list[Any], list[Any], np.ndarray]:
-    """A dict of dicts as columns: queries, documents, numbers, and where each query begins."""
-    for query, documents in queries.items():
-        if not isinstance(documents, Mapping):
-            raise InputError(f"{name}[{query!r}] must be a dict of documents, not {type(documents).__name__}.")
-    ids = [document for documents in queries.values() for document in documents]
-    values = [value for documents in queries.values() for value in documents.values()]
-    return list(queries), ids, values, np.append(0, np.cumsum([len(documents) for documents in queries.values()], dtype=np.int64))
 
 
 def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
@@ -141,8 +141,8 @@ def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
         qrels.check_not_negative(convention.name)
 
 
-def _notes(qrels: Qrels, run: Run, joined: Joined, missing: str, n_dropped: int, duplicates: str) -> Iterator[Note]:
-    """What was missing, ignored or dropped on the way in."""
+def _notes_of_queries(joined: Joined, missing: str) -> Iterator[Note]:
+    """Queries that only one side has."""
     n = joined.n_missing
     if n:
         fate = "counted as empty lists" if missing == "zero" else "left out"
@@ -150,6 +150,10 @@ def _notes(qrels: Qrels, run: Run, joined: Joined, missing: str, n_dropped: int,
     n = joined.n_unjudged
     if n:
         yield Note("unjudged_query", n, f"{_plural(n, 'query', 'queries')} of the run not in the qrels: left out.")
+
+
+def _notes_of_rows(qrels: Qrels, run: Run, n_dropped: int, duplicates: str) -> Iterator[Note]:
+    """What was ignored or dropped on the way in."""
     if n_dropped:
         yield Note("duplicates", n_dropped, f"{_plural(n_dropped, 'row', 'rows')} dropped as duplicates; duplicates: {duplicates}.")
     n = run.n_longer

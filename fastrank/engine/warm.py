@@ -11,8 +11,10 @@ import numpy as np
 
 from fastrank._kernel import Kernel
 from fastrank.arrays import LABEL_TYPES
+from fastrank.convention import TIE_RULES
 from fastrank.engine.calls import LabelledQueries, evaluate
 from fastrank.metrics.base import families
+from fastrank.metrics.grammar import parse_metrics
 
 SCORE_TYPES = ("float32", "float64", "int64")
 
@@ -38,7 +40,7 @@ def warm_up() -> WarmUp:
     True
     """
     began = time.perf_counter()
-    metrics = [metric() for metric in families.values()] + ["nDCG@3", "nDCG@20%"]
+    metrics = parse_metrics([*(metric() for metric in families.values()), "nDCG@3", "nDCG@20%"])
     random = np.random.default_rng(0)
     # Two long queries, whose places are found by sorting, and many short ones, by counting.
     sizes = [300, 300] + [5] * 100
@@ -49,8 +51,9 @@ def warm_up() -> WarmUp:
         evaluate(labels.astype(label_type), sizes=sizes, metrics=metrics)
     for score_type in SCORE_TYPES:
         typed = scores.astype(score_type)
-        for ties in ("average", "input", "worst", "best", "docid"):
-            evaluate(labels, typed, sizes=sizes, metrics=metrics, ties=ties, doc_ids=np.arange(n), bounds=ties == "average")
+        for ties in TIE_RULES:
+            defined = [metric for metric in metrics if ties in metric.tie_rules()]
+            evaluate(labels, typed, sizes=sizes, metrics=defined, ties=ties, doc_ids=np.arange(n))
     unretrieved = np.ma.MaskedArray(scores, mask=scores == 0)
     result = evaluate(labels, unretrieved, sizes=sizes, metrics=metrics, weights=np.ones(len(sizes)))
     result.summary()

@@ -149,7 +149,8 @@ def explain(
         raise InputError(f"explain works out one query, and labels hold {evaluation.n_queries}, one a row. Give one of them.")
     assert evaluation.values is not None
     filled, chosen, value = evaluation.metrics[0], evaluation.convention, float(evaluation.values[0, 0])
-    ranking = _ranking(_documents(labels, scores, doc_ids, chosen), filled.ties or chosen.ties, depth, judged_only, in_order=scores is None)
+    alone = judged_only or bool(filled.judged_only)
+    ranking = _ranking(_documents(labels, scores, doc_ids, chosen), filled.ties or chosen.ties, depth, alone, in_order=scores is None)
     work = filled.work(ranking)
     return Worked(filled, chosen, value, work, tuple(_steps(filled, work, ranking, value, nothing=evaluation.no_relevant[0] > 0)))
 

@@ -1,3 +1,3 @@
-"""Ways in: Arrow data, Parquet and LETOR text become `Columns` of whole queries. Import the module you need: each loads pyarrow."""
+"""Ways in: files of many formats, Arrow data and data frames become `Columns` of whole queries. Each module loads pyarrow."""
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ def join(qrels: Qrels, run: Run, convention: Convention, *, skip_missing: bool, 
     rows = _Selection(run.offsets, in_run[queries])
     ids, code = run.doc_ids, rows.of(run.code)
     ids = DocIds(ids.text, rows.of(ids.start), rows.of(ids.stop))
-    label, retrieved = _match(qrels, _Selection(qrels.offsets, queries), run, rows, ids, code, threads)
+    judged = _Selection(qrels.offsets, queries)
+    labels = qrels.float32_labels if convention.labels == "float32" else qrels.narrow_labels
+    label, retrieved = _match(qrels, labels, judged, run, rows, ids, code, threads)
     scores, offsets = rows.of(run.scores), rows.offsets
     if judged_only:
         kept = ~np.isnan(label) & ((label >= 0) | (not convention.trec))
@@ -53,19 +55,19 @@ def join(qrels: Qrels, run: Run, convention: Convention, *, skip_missing: bool, 
     if convention.scores is not None:
         with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, as in C
             scores = scores.astype(convention.scores, copy=False)
-    unretrieved = _Selection(qrels.offsets, queries)
-    met = unretrieved.of(retrieved)
+    met = judged.of(retrieved)
     smallest, largest = qrels.extremes
     batch = QueryBatch(
         frozen(label, label.dtype),
         frozen(scores, scores.dtype),
         frozen(offsets, np.int64),
-        unretrieved_labels=frozen(unretrieved.of(qrels.narrow_labels)[~met], label.dtype),
-        unretrieved_offsets=frozen(np.append(0, np.cumsum(~met))[unretrieved.offsets], np.int64),
+        unretrieved_labels=frozen(judged.of(labels)[~met], label.dtype),
+        unretrieved_offsets=frozen(np.append(0, np.cumsum(~met))[judged.offsets], np.int64),
         doc_ids=ids,
-        query_ids=qrels.query_ids if unretrieved.is_whole else qrels.query_ids.take(pa.array(queries)),
+        query_ids=qrels.query_ids if len(queries) == len(qrels) and not run.regrouped else qrels.query_ids.take(pa.array(queries)),
         smallest_label=smallest,
         largest_label=largest,
+        pooled=convention.trec,
         regrouped=qrels.regrouped + run.regrouped,
     )
     return Joined(batch, int(np.count_nonzero(missing)), len(run) - int(np.count_nonzero(~missing)))
@@ -102,10 +104,9 @@ class _Selection:
 
 
 def _match(
-    qrels: Qrels, judged: _Selection, run: Run, rows: _Selection, ids: DocIds, code: np.ndarray, threads: int | None
+    qrels: Qrels, labels: np.ndarray, judged: _Selection, run: Run, rows: _Selection, ids: DocIds, code: np.ndarray, threads: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The label of each retrieved document, and which judgements were met."""
-    labels = qrels.narrow_labels
     label, retrieved = np.empty(len(code), labels.dtype), np.zeros(len(labels), bool)
     found: list[np.ndarray] = []
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import abc
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ DUPLICATE_RULES = ("error", "first", "last", "max")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs:
+class Pairs(abc.ABC):
     """Documents of queries and a number for each. Query q's are rows offsets[q] ... offsets[q + 1] - 1.
 
     Attributes: `query_ids`, an Arrow array, in order of appearance, or sorted when the rows of one stood apart (`regrouped` of them);
@@ -132,7 +132,7 @@ class Pairs:
     @classmethod
     def _of_arrays(cls, query_ids: Any, doc_ids: Any, values: Any, offsets: Any, name: str) -> Self:
         """Columns with one entry a row, or with offsets one query id a query. Rows without a value (null) say nothing and are left out."""
-        queries, documents = id_array("query_ids", query_ids), id_array("doc_ids", doc_ids)
+        queries, documents = _text_if_empty(id_array("query_ids", query_ids)), id_array("doc_ids", doc_ids)
         value, missing = as_array(cls.value_name, values)
         n_rows = len(documents)
         if value.shape != (n_rows,):
@@ -159,13 +159,13 @@ class Pairs:
         code = np.empty(len(value), np.uint64)
         start, stop = frozen(start, np.int64), frozen(stop, np.int64)
         lines.hash_ids(text, start, stop, code)
-        made = cls(
-            name, queries, frozen(bounds, np.int64), DocIds(text, start, stop), frozen(code, np.uint64), value, regrouped=regrouped, rows=rows
-        )
+        ids = DocIds(text, start, stop)
+        made = cls(name, queries, frozen(bounds, np.int64), ids, frozen(code, np.uint64), value, regrouped=regrouped, rows=rows)
         return replace(made, values=made._checked_values())
 
+    @abc.abstractmethod
     def _checked_values(self) -> np.ndarray:
-        raise AssertionError(f"{type(self).__name__} checks no values")
+        """The values as they are kept; or an `InputError`."""
 
     def _refuse(self, wrong: np.ndarray, rule: str, cure: str) -> None:
         """Complain about the first row that is wrong, if any is."""
@@ -280,10 +280,14 @@ class Qrels(Pairs):
         self._refuse(self.values < 0, f"must not be negative under the {convention} convention", cure)
 
     @functools.cached_property
+    def float32_labels(self) -> np.ndarray:
+        """The labels as float32."""
+        return frozen(self.values.astype(np.float32), np.float32)
+
+    @functools.cached_property
     def narrow_labels(self) -> np.ndarray:
         """The labels as float32 where that changes none: half the memory to go through."""
-        narrow = self.values.astype(np.float32)
-        return frozen(narrow, np.float32) if np.array_equal(narrow, self.values) else self.values
+        return self.float32_labels if np.array_equal(self.float32_labels, self.values) else self.values
 
     @functools.cached_property
     def extremes(self) -> tuple[float, float]:
@@ -351,6 +355,10 @@ def _checked_offsets(offsets: Any, n_queries: int, n_rows: int) -> np.ndarray:
     if bounds.shape != (n_queries + 1,) or bounds[0] != 0 or bounds[-1] != n_rows or np.any(np.diff(bounds) < 0):
         raise InputError(f"offsets must be {n_queries + 1} numbers that ascend from 0 to {n_rows}, one more than there are query_ids.")
     return bounds
+
+
+def _text_if_empty(ids: pa.Array) -> pa.Array:
+    return ids.cast(pa.string()) if pa.types.is_null(ids.type) else ids
 
 
 def _check_each_once(query_ids: pa.Array, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import kernel, leading_zeros, load_word, pointer, set_bits, trailing_zeros, wide_product
+from fastrank._kernel import bits_of_bytes, kernel, leading_zeros, load_word, pointer, set_bits, trailing_zeros, wide_product
 
 PADDING = 128
 
@@ -22,21 +22,15 @@ PLACE, FIELD, LINES, TURNS, ODD, COMMENTS, LONGER, FIRST_LONGER, WRONG = range(9
 
 _FEED, _COMMENT = 10, 35
 
-# Eight bytes at once: the same byte eight times.
-_TOP_BITS = np.uint64(0x8080808080808080)
-_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_FROM_TAB = np.uint64(0x7777777777777777)  # added to seven bits, sets the top bit from 9, the tabulator, on
-_PAST_RETURN = np.uint64(0x7272727272727272)  # ... from 14 on, the byte after the carriage return
-_PAST_NINE = np.uint64(0x7676767676767676)  # ... from 10 on
-_SPACES = np.uint64(0x2020202020202020)
+# Eight bytes at once.
+_TOP_BITS, _LOW_BITS = np.uint64(0x8080808080808080), np.uint64(0x7F7F7F7F7F7F7F7F)
 _DIGIT_ZEROS = np.uint64(0x3030303030303030)
-_FEEDS = np.uint64(0x0A0A0A0A0A0A0A0A)
-_GATHER = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1, has them as the bits of its top byte
-
+_PAST_NINE = np.uint64(0x7676767676767676)  # added to seven bits, sets the top bit from 10 on
+# What eight digits become when neighbours are joined: pairs, fours, and the number.
 _PAIRS, _FOURS, _EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
 _TENS = np.array([10**n for n in range(20)], np.uint64)
-_NONE, _ONE, _THREE, _LAST_NINE = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(511)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+_NONE, _ONE, _THREE, _LAST_NINE, _ALL = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(511), np.uint64(0xFFFFFFFFFFFFFFFF)
 _SEED, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xA0761D6478BD642F)
 
 # Powers of ten that are doubles, and the greatest exponent that powers of five are tabled for: with 19 digits, no result is subnormal.
@@ -51,26 +45,12 @@ def count_feeds(data: Any, first: int, last: int, out: Any) -> None:
     """Add the number of line feeds in text[first:last] to out[0]."""
     text = pointer(data)
     n = _NONE
-    while first + 8 <= last:
-        other = load_word(text, first) ^ _FEEDS
-        n += set_bits(~(((other & _LOW_BITS) + _LOW_BITS) | other) & _TOP_BITS)
-        first += 8
+    while first + 64 <= last:
+        n += set_bits(bits_of_bytes(text, first, _FEED, 1))
+        first += 64
     out[0] += np.int64(n)
     for i in range(first, last):
         out[0] += text[i] == _FEED
-
-
-@kernel
-def _blanks(text: Any, base: int) -> Any:
-    """A word with a bit for each of 64 bytes that is white space."""
-    blanks = _NONE
-    for j in range(8):
-        word = load_word(text, base + 8 * j)
-        low = word & _LOW_BITS
-        found = (((low + _FROM_TAB) & ~(low + _PAST_RETURN)) | ~((low ^ _SPACES) + _LOW_BITS)) & ~word & _TOP_BITS
-        _, gathered = wide_product(found >> np.uint64(7), _GATHER)
-        blanks |= gathered >> np.uint64(56) << np.uint64(8 * j)
-    return blanks
 
 
 @kernel
@@ -80,10 +60,10 @@ def find_field_ends(data: Any, first: int, last: int, ends: Any, n_ends: Any) ->
     Twelve places are written per 64 bytes before it is known how many there are: seldom more, so that no branch is mispredicted.
     """
     text, end = pointer(data), pointer(ends)
-    n = 0
+    n: Any = 0
     before = _ONE
     for base in range(first, last, 64):
-        blanks = _blanks(text, base)
+        blanks = bits_of_bytes(text, base, 32, 1) | bits_of_bytes(text, base, 9, 5)
         stops = blanks & ~(blanks << _ONE | before)
         before = blanks >> np.uint64(63)
         if base + 64 > last:
@@ -91,7 +71,7 @@ def find_field_ends(data: Any, first: int, last: int, ends: Any, n_ends: Any) ->
         n_here = np.int64(set_bits(stops))
         for j in range(12):
             end[n + j] = base + np.int64(trailing_zeros(stops))
-            stops &= stops - min(stops, _ONE)
+            stops &= stops - _ONE
         for j in range(12, n_here):
             end[n + j] = base + np.int64(trailing_zeros(stops))
             stops &= stops - _ONE
@@ -158,80 +138,93 @@ def hash_ids(data: Any, start: Any, stop: Any, out: Any) -> None:
 
 
 @kernel
-def _digits(text: Any, i: int, stop: int) -> Any:
-    """How many of the next eight bytes are leading digits (before stop), and the number that they write."""
+def _digits(text: Any, i: int) -> Any:
+    """How many of the eight bytes from i on are digits, up to the first that is none, and the number that they write."""
     digits = load_word(text, i) ^ _DIGIT_ZEROS
     other = (((digits & _LOW_BITS) + _PAST_NINE) | digits) & _TOP_BITS
-    n = min(np.int64(trailing_zeros(other)) >> 3, stop - i)
-    if n == 0:
-        return n, _NONE
+    n = np.int64(trailing_zeros(other)) >> 3
     # The first digit has the highest weight and the lowest byte: after the shift, the bytes before it are zero.
-    digits <<= np.uint64(64 - 8 * n)
+    digits <<= np.uint64((64 - 8 * n) & 63)
     pairs = (digits * _TENS[1] + (digits >> np.uint64(8))) & _PAIRS
     fours = (pairs * _TENS[2] + (pairs >> np.uint64(16))) & _FOURS
-    return n, (fours * _TENS[4] + (fours >> np.uint64(32))) & _EIGHTS
+    eight = (fours * _TENS[4] + (fours >> np.uint64(32))) & _EIGHTS
+    return n, eight if n > 0 else _NONE
 
 
 @kernel
-def _number(text: Any, i: int, stop: int, exact: Any, powers: Any) -> Any:
-    """The nearest double to a decimal number of at most 19 digits; NaN for anything else, which is then read otherwise."""
+def _number(text: Any, i: int, stop: int, tens: Any, fives: Any) -> Any:
+    """The nearest double to the decimal number text[i:stop]; NaN for what is none or has more than 19 digits, to be read otherwise.
+
+    A point, at most eight digits before it and at most sixteen after it take no branch that depends on how many there are.
+    """
     negative = text[i] == 45
     i += negative or text[i] == 43
-    mantissa, n_digits, point = _NONE, 0, -1
-    while i < stop:
-        n, value = _digits(text, i, stop)
+    n, mantissa = _digits(text, i)
+    n_first, first = _digits(text, i + n + 1)
+    n_more, more = _digits(text, i + n + 9)
+    n_more = n_more if n_first == 8 else 0
+    n_after = n_first + n_more
+    if text[i + n] == 46 and i + n + 1 + n_after == stop and 0 < n + n_after <= 19:
+        mantissa = (mantissa * _TENS[n_first] + first) * _TENS[n_more] + (more if n_first == 8 else _NONE)
+        value = _scaled(mantissa, -n_after, tens, fives)
+    else:
+        value = _any_number(text, i, stop, tens, fives)
+    return -value if negative else value
+
+
+@kernel
+def _any_number(text: Any, i: int, stop: int, tens: Any, fives: Any) -> Any:
+    """The same for a number without its sign, in any form."""
+    mantissa, n_digits, point, n = _NONE, 0, -1, 8
+    while n == 8 or (text[i] == 46 and point < 0):
+        if n < 8:
+            point = n_digits
+            i += 1
+        n, value = _digits(text, i)
         n_digits += n
         if n_digits > 19:
             return math.nan
         mantissa = mantissa * _TENS[n] + value
         i += n
-        if n < 8:
-            if i >= stop or text[i] != 46 or point >= 0:
-                break
-            point = n_digits
-            i += 1
     exponent = point - n_digits if point >= 0 else 0
     if i < stop:
-        i, tail = _exponent(text, i, stop)
-        exponent += tail
-    if i != stop or n_digits == 0:
-        return math.nan
-    value = _scaled(mantissa, exponent, exact, powers)
-    return -value if negative else value
+        i, power = _exponent(text, i)
+        exponent += power
+    return _scaled(mantissa, exponent, tens, fives) if i == stop and n_digits > 0 else math.nan
 
 
 @kernel
-def _exponent(text: Any, i: int, stop: int) -> Any:
-    """Read e+N or E+N: where it ends (beyond stop when it is none) and N."""
+def _exponent(text: Any, i: int) -> Any:
+    """Read e+N or E+N: where it ends (-1: it is none) and N."""
     if text[i] != 101 and text[i] != 69:
-        return stop + 1, 0
+        return -1, 0
     i += 1
     negative = text[i] == 45
     i += negative or text[i] == 43
-    n, value = _digits(text, i, stop) if i < stop else (0, _NONE)
+    n, value = _digits(text, i)
     if n == 0 or n > 4:
-        return stop + 1, 0
+        return -1, 0
     return i + n, -np.int64(value) if negative else np.int64(value)
 
 
 @kernel
-def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
+def _scaled(mantissa: Any, exponent: int, tens: Any, fives: Any) -> Any:
     """mantissa * 10^exponent, rounded once; NaN for exponents that are not tabled.
 
     Where both sides are doubles, one operation rounds once. Else Lemire, Number Parsing at a Gigabyte per Second, 2021: the product
-    with the first 128 bits of 5^exponent (powers holds their halves) decides the rounding of any mantissa below 2^64.
+    with the first 128 bits of 5^exponent (in fives, as two halves) decides the rounding of any mantissa below 2^64.
     """
     if mantissa == 0:
         return 0.0
     if mantissa >> np.uint64(53) == 0 and -N_EXACT < exponent < N_EXACT:
-        return mantissa / exact[-exponent] if exponent < 0 else mantissa * exact[exponent]
+        return mantissa / tens[-exponent] if exponent < 0 else mantissa * tens[exponent]
     if not -MOST <= exponent <= MOST:
         return math.nan
     zeros = np.int64(leading_zeros(mantissa))
     normal = mantissa << np.uint64(zeros)
-    high, low = wide_product(normal, powers[2 * (MOST + exponent)])
+    high, low = wide_product(normal, fives[2 * (MOST + exponent)])
     if high & _LAST_NINE == _LAST_NINE:
-        more, _ = wide_product(normal, powers[2 * (MOST + exponent) + 1])
+        more, _ = wide_product(normal, fives[2 * (MOST + exponent) + 1])
         carries = low > _ALL - more
         low = low - (_ALL - more) - _ONE if carries else low + more
         high += np.uint64(carries)
@@ -241,7 +234,7 @@ def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
     if low <= 1 and -4 <= exponent <= 23 and bits & _THREE == 1 and bits << shift == high:
         bits -= _ONE  # halfway between two doubles: to the even one
     bits = (bits + (bits & _ONE)) >> _ONE
-    return math.ldexp(np.float64(bits), ((217706 * exponent) >> 16) + np.int64(top) - zeros + 11)
+    return math.ldexp(float(bits), int(((217706 * exponent) >> 16) + np.int64(top) - zeros + 11))
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------------------
@@ -249,8 +242,8 @@ def _scaled(mantissa: Any, exponent: int, exact: Any, powers: Any) -> Any:
 
 @kernel
 def read_run_lines(
-    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, start: Any, stop: Any, code: Any, score: Any,
-    turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any,
+    start: Any, stop: Any, code: Any, score: Any, turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
 ) -> None:  # fmt: skip
     """Read the lines of a run that begin before `last`, from progress[PLACE] on, until one is wrong or `most` odd scores are found.
 
@@ -284,8 +277,8 @@ def read_run_lines(
 
 @kernel
 def read_qrels_lines(
-    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, start: Any, stop: Any, code: Any, label: Any,
-    turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any,
+    start: Any, stop: Any, code: Any, label: Any, turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
 ) -> None:  # fmt: skip
     """As `read_run_lines`, for lines of four fields: query, iteration, document, label."""
     text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)

@@ -1,6 +1,6 @@
 """Finding documents by their ids: a table of hashes per query, hits confirmed by the bytes.
 
-The table of a query has at least two slots for each of its rows. A slot holds 0, or one more than the place of a row in its query.
+The table of a query has at least four slots for each of its rows. A slot holds 0, or one more than the place of a row in its query.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fastrank._kernel import kernel, leading_zeros, load_word, pointer
 def table_for(offsets: np.ndarray, first: int, last: int) -> np.ndarray:
     """A table that serves each of some queries in turn."""
     longest = int(np.diff(offsets[first : last + 1]).max(initial=0))
-    return np.empty(1 << (2 * longest).bit_length(), np.int32)
+    return np.empty(1 << (4 * longest).bit_length(), np.int32)
 
 
 @kernel
 def _clear(table: Any, n: int) -> Any:
     """Empty as much of the table as n rows need, and give the mask of its slots."""
-    size = 1 << (64 - np.int64(leading_zeros(np.uint64(2 * n))))
+    size = 1 << (64 - np.int64(leading_zeros(np.uint64(4 * n))))
     for slot in range(size):
         table[slot] = 0
     return size - 1
@@ -40,7 +40,9 @@ def _same_bytes(text: Any, a: int, other: Any, b: int, n: int) -> Any:
 
 
 @kernel
-def _slot(table: Any, mask: int, base: int, text: Any, start: Any, stop: Any, code: Any, other: Any, a: int, a_stop: int, wanted: Any) -> Any:
+def _slot(
+    table: Any, mask: int, base: int, text: Any, start: Any, stop: Any, code: Any, other: Any, a: int, a_stop: int, wanted: Any
+) -> Any:
     """The slot of the row with the id other[a:a_stop], whose hash is `wanted`, or the empty slot where it would go."""
     slot = np.int64(wanted & np.uint64(mask))
     while table[slot] != 0:

@@ -46,7 +46,7 @@ def open_source(table: Any, roles: Roles) -> Source | pa.Table:
     """What can be read again as a source, all else as a table in memory. Names and types are checked, the filter is applied."""
     if _names_files(table):
         source: Source = Files(table, roles)
-    elif type(table).__module__ == "pyarrow._dataset":
+    elif type(table).__module__ == "pyarrow._dataset" and hasattr(table, "scanner"):
         source = Dataset(table, roles)
     else:
         rows = _in_memory(table, roles)
@@ -248,7 +248,7 @@ def _names_files(table: Any) -> bool:
 
 
 class Dataset:
-    """A pyarrow Dataset or Scanner-like source; it applies the filter itself, so rows are counted after it."""
+    """A pyarrow Dataset. It applies the filter itself, so rows are counted after it."""
 
     def __init__(self, dataset: Any, roles: Roles) -> None:
         self.where, self._dataset, self._filter = "the dataset", dataset, roles.filter
@@ -322,16 +322,15 @@ class Filtered:
 
 def _filtered(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:
     """The rows that pass, of the columns asked for and `ROW`, in types from which Arrow can take rows."""
-    columns = {name: table.column(name) for name in table.schema.names}
-    normals = {
-        name: pa.chunked_array([normal(chunk) for chunk in column.chunks] or [normal(pa.nulls(0, column.type))])
-        for name, column in columns.items()
-    }
-    table = pa.table(normals)
+    table = pa.table({name: _normal(table.column(name)) for name in table.schema.names})
     compared = _comparable(table, roles, first_row).append_column(ROW, pa.array(np.arange(len(table))))
     # Arrow filters in several threads, which may finish in any order.
     passing = np.sort(compared.filter(roles.filter).column(ROW).to_numpy())
     return table.select(roles.columns).take(pa.array(passing)).append_column(ROW, pa.array(passing + first_row))
+
+
+def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([normal(chunk) for chunk in column.chunks] or [normal(pa.nulls(0, column.type))])
 
 
 def _comparable(table: pa.Table, roles: Roles, first_row: int) -> pa.Table:

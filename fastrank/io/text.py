@@ -30,8 +30,10 @@ FEED = b"\n"
 SHOWN = 60
 
 # The first bytes of packed files.
-_GZIP, _BZ2, _ZSTD, _LZ4 = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
-_LONGEST_MARK = 4
+_GZIP, _ZSTD, _LZ4 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
+# Text can begin with "BZh9": what comes next, a block or the end, decides.
+_BZ2 = tuple(b"BZh%d" % level + then for level in range(1, 10) for then in (b"1AY&SY", b"\x17rE8P\x90"))
+_LONGEST_MARK = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +115,11 @@ def _unpacked(head: bytes, raw: Any) -> Iterator[Any]:
     if head.startswith(_GZIP):
         with gzip.GzipFile(fileobj=whole) as plain:
             yield plain
-    elif head.startswith(_BZ2):
+    elif len(head) > len(b"BZh9") and any(mark.startswith(head) for mark in _BZ2):
         with bz2.BZ2File(whole) as plain:
             yield plain
-    elif head in (_ZSTD, _LZ4):
-        with pa.CompressedInputStream(pa.PythonFile(whole, "r"), "zstd" if head == _ZSTD else "lz4") as plain:
+    elif head.startswith((_ZSTD, _LZ4)):
+        with pa.CompressedInputStream(pa.PythonFile(whole, "r"), "zstd" if head.startswith(_ZSTD) else "lz4") as plain:
             yield plain
     else:
         yield raw
@@ -146,7 +148,7 @@ def _read_all(head: bytes, file: Any, size: int) -> tuple[np.ndarray, int]:
     data[: len(head)] = np.frombuffer(head, np.uint8)
     n = len(head)
     into = file.readinto if hasattr(file, "readinto") else _Rejoined(b"", file).readinto
-    while got := into(memoryview(data)[n : min(n + BLOCK, len(data) - PADDING)]):
+    while got := into(data.data[n : min(n + BLOCK, len(data) - PADDING)]):
         n += got
         if n + PADDING == len(data):
             longer = np.empty(2 * len(data), np.uint8)

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from fastrank._kernel import available_threads, map_blocks, query_blocks
 from fastrank.arrays import frozen
-from fastrank.errors import InputError
 from fastrank.io import lines
 from fastrank.io.text import Text
 
@@ -160,12 +159,12 @@ class _Reader:
         if self.faults:
             raise self.text.malformed(*min(self.faults))
         n_rows, n_turns, longer = (self.progress[:, column] for column in (lines.LINES, lines.TURNS, lines.LONGER))
-        rows = [self._closed_up(array, n_rows) for array in (self.start, self.stop, self.code, self.value)]
+        start, stop, code, value = (self._closed_up(array, n_rows) for array in (self.start, self.stop, self.code, self.value))
         turns, name, name_stop = (self._closed_up(array, n_turns) for array in (self.turns, self.name, self.name_stop))
         turns = turns + np.repeat(np.cumsum(n_rows) - n_rows, n_turns)
         first_longer = int(self.progress[longer > 0, lines.FIRST_LONGER].min(initial=self.text.end))
         n_comments = int(self.progress[:, lines.COMMENTS].sum())
-        return Fields(self.text, *rows, turns, name, name_stop, n_comments, int(longer.sum()), first_longer)
+        return Fields(self.text, start, stop, code, value, turns, name, name_stop, n_comments, int(longer.sum()), first_longer)
 
     def _closed_up(self, array: np.ndarray, n_used: np.ndarray) -> np.ndarray:
         """The first n_used[p] entries of each part p, one after the other."""

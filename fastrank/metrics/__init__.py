@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from fastrank.metrics.averages import GMAP, YAAP, GMBpref
 from fastrank.metrics.base import Metric, families
-from fastrank.metrics.binary import AP, RBP, RR, F, P, R, Rprec, Success
+from fastrank.metrics.binary import AP, RR, F, P, R, Rprec, Success
 from fastrank.metrics.cascade import ERR
-from fastrank.metrics.counts import Judged, NumRel, NumRelRet, NumRet
+from fastrank.metrics.counts import Judged, NumNonRelRet, NumQ, NumRel, NumRelRet, NumRet, Unjudged
 from fastrank.metrics.cumulative_gain import DCG, IDCG, nDCG
-from fastrank.metrics.pairwise import AUC, Concordance, PNormPush
+from fastrank.metrics.gain_at_ranks import G, Rndcg, binG, nDCGrel
+from fastrank.metrics.inferred import infAP
+from fastrank.metrics.interpolated import AvgIPrec, IPrec
+from fastrank.metrics.overlap import Compat
+from fastrank.metrics.pairwise import AUC, Accuracy, Concordance, PNormPush
 from fastrank.metrics.preference import Bpref
+from fastrank.metrics.rank_biased import RBP, RBPResid
+from fastrank.metrics.setwise import RelP, SetAP, Utility
+from fastrank.metrics.user_models import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
 
 __all__ = [
     "AP",
     "AUC",
+    "BPM",
     "DCG",
     "ERR",
+    "GMAP",
     "IDCG",
+    "INSQ",
+    "INST",
+    "NERR8",
+    "NERR9",
+    "NERR10",
+    "NERR11",
     "RBP",
     "RR",
+    "SDCG",
+    "YAAP",
+    "Accuracy",
+    "AvgIPrec",
     "Bpref",
+    "Compat",
     "Concordance",
     "F",
+    "G",
+    "GMBpref",
+    "IPrec",
     "Judged",
     "Metric",
+    "NumNonRelRet",
+    "NumQ",
     "NumRel",
     "NumRelRet",
     "NumRet",
     "P",
     "PNormPush",
     "R",
+    "RBPResid",
+    "RelP",
+    "Rndcg",
     "Rprec",
+    "SetAP",
     "Success",
+    "Unjudged",
+    "Utility",
+    "binG",
     "families",
+    "infAP",
     "nDCG",
+    "nDCGrel",
 ]

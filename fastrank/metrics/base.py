@@ -40,6 +40,12 @@ class Request(NamedTuple):
     discount: Discount | None = None
 
 
+# No list is so long, and every number up to it is a double.
+LARGEST_CUTOFF = 1 << 53
+# A share of the list has at most so many decimals: as many as a float just above 0 that anyone would write.
+SHARE_DIGITS = 30
+
+
 # --- parameters -----------------------------------------------------------------------------------------------------------------
 
 
@@ -54,21 +60,22 @@ def as_cutoff(name: str, value: Any) -> Cutoff:
         number = Fraction(text[:-1].strip()) / 100 if share else value if isinstance(value, Fraction) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise InputError(cure) from None
-    if not share and number >= 1 and number.denominator == 1 and not isinstance(value, float):
+    if not share and 1 <= number <= LARGEST_CUTOFF and number.denominator == 1 and not isinstance(value, float):
         return int(number)
     if 0 < number < 1:
+        if 10**SHARE_DIGITS % number.denominator:
+            raise InputError(f"{name} as a share must be a decimal number such as 0.33 or '33.3%', not {value!r}.")
         return number
-    if isinstance(value, float) and number.denominator == 1 and number >= 1:
-        raise InputError(cure + (" For the whole list leave it out." if number == 1 else f" Write {int(number)}."))
-    raise InputError(cure + (" For the whole list leave it out." if number == 1 or number <= 0 else ""))
+    if isinstance(value, float) and number.denominator == 1 and 1 < number <= LARGEST_CUTOFF:
+        raise InputError(f"{cure} Write {int(number)}.")
+    raise InputError(cure + (" For the whole list leave it out." if number == 1 or number <= 0 or number > LARGEST_CUTOFF else ""))
 
 
 def show_cutoff(k: Cutoff) -> str:
     """A cutoff as it stands in a name."""
     if isinstance(k, Fraction):
-        percent = k * 100
-        text = str(percent.numerator) if percent.denominator == 1 else repr(float(percent))
-        return text + "%"
+        whole, rest = divmod(k * 10**SHARE_DIGITS // 1, 10 ** (SHARE_DIGITS - 2))
+        return f"{whole}.{rest:0{SHARE_DIGITS - 2}d}".rstrip("0").rstrip(".") + "%"
     return str(k)
 
 
@@ -98,6 +105,32 @@ def _as_rel(name: str, value: Any) -> float | str:
         if number > 0:
             return number
     raise InputError(f"rel must be a number above 0 (the lowest relevant label) or a bound such as '>0.5', not {value!r}.")
+
+
+def as_flag(name: str, value: Any) -> bool | None:
+    """Read a switch that is off unless it is given: False reads as not given."""
+    if isinstance(value, bool):
+        return value or None
+    raise InputError(f"{name} must be True or False, not {value!r}.")
+
+
+def as_share(name: str, value: Any) -> float:
+    """Read a number from 0 to 1, possibly out of a name, where it is text."""
+    try:
+        number = as_number(name, float(value) if isinstance(value, str) else value)
+    except ValueError:
+        number = -1
+    if 0 <= number <= 1:
+        return number
+    raise InputError(f"{name} must be a number from 0 to 1, not {value!r}.")
+
+
+def as_whole(name: str, value: Any) -> int:
+    """Read a whole number from 1 up."""
+    number = as_number(name, value)
+    if number >= 1 and float(number).is_integer():
+        return int(number)
+    raise InputError(f"{name} must be a whole number from 1 up, not {value!r}.")
 
 
 def between(low: float, high: float = math.inf) -> Reader:
@@ -140,8 +173,12 @@ class Metric:
     """A ranking metric: its family and every parameter that can change its value. None means: as the convention has it.
 
     Parameters common to all: `k`, the cutoff, a whole number or a share of each list (0.2 or "20%"); `ties`, the order of equal
-    scores ("average", "input", "worst", "best", "docid"); and, where a query may have nothing to find, `no_relevant`
-    ("zero", "one", "nan", "skip").
+    scores ("average", "input", "worst", "best", "docid"); `judged_only`, to leave unjudged documents out of the ranking; and, where a
+    query may have nothing to find, `no_relevant` ("zero", "one", "nan", "skip").
+
+    `at` is the parameter that stands after @ in a name; those in `own_defaults` keep the family's default under every convention that
+    does not speak of the family. Where `has_bounds` is False, neither the best nor the worst order by label need have the greatest or
+    the least value. A `grouped` family reads judgements by subtopic or judge.
     """
 
     family: ClassVar[str]
@@ -153,13 +190,20 @@ class Metric:
     higher_is_better: ClassVar[bool] = True
     whole_list_only: ClassVar[bool] = False
     sees_ties: ClassVar[bool] = True
+    has_bounds: ClassVar[bool] = True
+    grouped: ClassVar[bool] = False
+    at: ClassVar[str] = "k"
+    own_defaults: ClassVar[tuple[str, ...]] = ()
 
     k: Cutoff = parameter(as_cutoff)
     ties: str | None = parameter(word(*TIE_RULES))
+    judged_only: bool | None = parameter(as_flag)
     spelled: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # The decorator writes a longer one where the class has none of its own.
+        cls.__repr__ = Metric.__repr__  # type: ignore[method-assign]
         if "family" in cls.__dict__:
             families[cls.family] = cls
 
@@ -178,9 +222,11 @@ class Metric:
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Names of the parameters, the family's own first, the cutoff last."""
-        names = [item.name for item in dataclasses.fields(cls) if item.name not in ("spelled", "k", "ties", "no_relevant")]
+        common = ("spelled", "k", "ties", "judged_only", "no_relevant")
+        names = [item.name for item in dataclasses.fields(cls) if item.name not in common]
         rule = ["no_relevant"] if cls.has_no_relevant_rule() else []
-        return (*names, *(["ties"] if cls.sees_ties else []), *rule, "k")
+        ranking = ["ties"] if cls.sees_ties else []
+        return (*names, *ranking, *rule, *(["judged_only"] if cls.sees_ties else []), "k")
 
     @classmethod
     def _field(cls, name: str) -> dataclasses.Field[Any]:
@@ -202,12 +248,16 @@ class Metric:
         for name in self.parameters():
             value = getattr(self, name)
             if value is None:
-                value = convention.parameter(self.family, name)
+                value = convention.parameter(self.family, name, general=name not in self.own_defaults)
             values[name] = self._field(name).metadata["default"] if value is None else value
         filled = dataclasses.replace(self, **values, spelled=self.spelled)
         if filled.sees_ties and filled.ties not in filled.tie_rules():
-            filled = dataclasses.replace(filled, ties="worst")
+            filled = dataclasses.replace(filled, ties="worst" if "worst" in filled.tie_rules() else filled.tie_rules()[0])
         return filled
+
+    def __repr__(self) -> str:
+        given = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "spelled"}
+        return f"{self.family}({', '.join(f'{name}={value!r}' for name, value in given.items() if value is not None)})"
 
     def __str__(self) -> str:
         return self._named([name for name in self.parameters() if getattr(self, name) is not None])
@@ -218,8 +268,8 @@ class Metric:
         return self._named([name for name in self.parameters() if name in (self.spelled or ()) and getattr(self, name) is not None])
 
     def _named(self, shown: list[str]) -> str:
-        inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown if name != "k")
-        cutoff = f"@{show_cutoff(self.k)}" if "k" in shown else ""
+        inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown if name != self.at)
+        cutoff = f"@{show_cutoff(getattr(self, self.at))}" if self.at in shown else ""
         return self.family + (f"({inside})" if inside else "") + cutoff
 
     # --- what a family defines -------------------------------------------------------------------------------------------------

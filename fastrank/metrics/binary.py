@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fastrank.gains import Indicator, tidy
+from fastrank.gains import tidy
 from fastrank.metrics.base import (
     Cutoff,
     Metric,
@@ -71,7 +71,8 @@ class BinaryMetric(Metric):
             rows.append(ranking.row(block, relevant=tidy(hits), hits=tidy(met)))
         return rows
 
-    def work(self, ranking: Ranking) -> Work:
+    def hits_work(self, ranking: Ranking) -> Work:
+        """`work` of a metric that is a multiple of the number of hits in the top k; it adds what that is multiplied and divided by."""
         return Work(self.hit_rows(ranking, self.k), total="hits", column="relevant")
 
     def depth_in(self, ranking: Ranking) -> Quantity:
@@ -117,11 +118,11 @@ class P(BinaryMetric):
         if self.k is not None and self.denominator == "retrieved":
             n_retrieved = ranking.n_retrieved
             below = Quantity("min(k, retrieved)", min(below.value, n_retrieved), f"for {n_retrieved} documents retrieved")
-        return replace(super().work(ranking), divisor=below)
+        return replace(self.hits_work(ranking), divisor=below)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RecallLike(BinaryMetric):
+class RecallLike(BinaryMetric):
     """A metric that has no value of its own when nothing is relevant."""
 
     no_relevant: str | None = no_relevant_parameter()
@@ -131,7 +132,7 @@ class _RecallLike(BinaryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class R(_RecallLike):
+class R(RecallLike):
     """Recall: the share of the relevant documents that is in the top k."""
 
     family: ClassVar[str] = "R"
@@ -147,18 +148,18 @@ class R(_RecallLike):
         return share_of(self.columns(view).hits, view.n_relevant(self.least))
 
     def work(self, ranking: Ranking) -> Work:
-        return replace(super().work(ranking), divisor=self.relevant_in(ranking))
+        return replace(self.hits_work(ranking), divisor=self.relevant_in(ranking))
 
 
 @dataclass(frozen=True, kw_only=True)
-class F(_RecallLike):
+class F(RecallLike):
     """F measure: the weighted harmonic mean of precision and recall, beta = 1 weighting them alike."""
 
     family: ClassVar[str] = "F"
     title: ClassVar[str] = "F measure"
     example: ClassVar[str] = "labels 1,0,1,1,0: F@2 = 2 * 1 / (2 + 3) = 0.4"
 
-    beta: float | None = parameter(between(0), 1)
+    beta: float | None = parameter(between(0, 1e100), 1)
 
     @property
     def formula(self) -> str:
@@ -177,7 +178,9 @@ class F(_RecallLike):
         below = square * n_relevant.value + depth.value
         meaning = f"of b = {self.beta}, P = {n_relevant.value}, {depth.symbol} = {depth.value}: P {n_relevant.meaning}"
         return replace(
-            super().work(ranking), factor=Quantity("(1 + b^2)", 1 + square), divisor=Quantity(f"(b^2 * P + {depth.symbol})", below, meaning)
+            self.hits_work(ranking),
+            factor=Quantity("(1 + b^2)", 1 + square),
+            divisor=Quantity(f"(b^2 * P + {depth.symbol})", below, meaning),
         )
 
 
@@ -197,7 +200,7 @@ def first_relevant_rows(metric: BinaryMetric, ranking: Ranking) -> list[Row]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Success(_RecallLike):
+class Success(RecallLike):
     """Success, also hit rate: 1 when the top k holds a relevant document."""
 
     family: ClassVar[str] = "Success"
@@ -218,7 +221,7 @@ class Success(_RecallLike):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RR(_RecallLike):
+class RR(RecallLike):
     """Reciprocal rank: 1 over the rank of the first relevant document, 0 when the top k holds none. Its mean is the MRR."""
 
     family: ClassVar[str] = "RR"
@@ -249,7 +252,7 @@ _DENOMINATORS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AP(_RecallLike):
+class AP(RecallLike):
     """Average precision: precision at the rank of each relevant document, averaged over the relevant documents. Its mean is MAP."""
 
     family: ClassVar[str] = "AP"
@@ -313,8 +316,8 @@ class AP(_RecallLike):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rprec(_RecallLike):
-    """R-precision: precision at rank P, the number of relevant documents."""
+class Rprec(RecallLike):
+    """R-precision: precision at rank P, the number of relevant documents, or at a multiple of it."""
 
     family: ClassVar[str] = "Rprec"
     title: ClassVar[str] = "R-precision"
@@ -322,53 +325,28 @@ class Rprec(_RecallLike):
     whole_list_only: ClassVar[bool] = True
     example: ClassVar[str] = "labels 1,0,1,1,0: Rprec = 2/3 = 0.6667"
 
+    multiple: float | None = parameter(between(0), 1)
+
     @property
     def formula(self) -> str:
-        return f"(documents with {show_rel(self.rel)} at ranks r <= P) / P"
+        cut = "P" if self.multiple == 1 else f"c, c = int({self.multiple} P + 0.9)"
+        return f"(documents with {show_rel(self.rel)} at ranks r <= {cut}) / {cut[0]}"
 
     def requests(self) -> tuple[Request, ...]:
         return ()
 
-    def values(self, view: View) -> np.ndarray:
-        n_relevant = view.n_relevant(self.least)
-        return share_of(view.at(n_relevant, self.least).hits, n_relevant)
-
-    def work(self, ranking: Ranking) -> Work:
-        n_relevant = self.relevant_in(ranking)
-        rows = self.hit_rows(ranking, int(n_relevant.value) or None)
-        return Work(rows, total="hits", column="relevant", divisor=n_relevant, remarks=("Only the first P ranks count.",))
-
-
-@dataclass(frozen=True, kw_only=True)
-class RBP(BinaryMetric):
-    """Rank-biased precision: the expected share of looks at relevant documents by a user who goes on with probability p."""
-
-    family: ClassVar[str] = "RBP"
-    title: ClassVar[str] = "Rank-biased precision"
-    source: ClassVar[str] = "Moffat and Zobel, TOIS 27(1), 2008"
-    example: ClassVar[str] = "labels 1,0,1, p = 0.8: RBP = 0.2 * (1 + 0.64) = 0.328"
-
-    p: float | None = parameter(between(0, 1), 0.8)
-
-    @property
-    def formula(self) -> str:
-        return f"(1 - p) * sum over ranks r{up_to(self.k)} with {show_rel(self.rel)} of p^(r - 1), p = {self.p}"
-
-    def requests(self) -> tuple[Request, ...]:
-        return (self._weighted(),)
-
-    def _weighted(self) -> Request:
-        return Request(self.k, gain=Indicator(self.least), discount=f"geometric:{self.p!r}")
+    def _cutoffs(self, n_relevant: np.ndarray) -> np.ndarray:
+        # As trec_eval rounds, in doubles: P itself for the multiple 1.
+        return np.trunc(self.multiple * n_relevant + 0.9).astype(np.int64)
 
     def values(self, view: View) -> np.ndarray:
-        assert self.p is not None
-        return (1.0 - self.p) * view.columns(self._weighted()).dcg
+        cutoffs = self._cutoffs(view.n_relevant(self.least))
+        return share_of(view.at(cutoffs, self.least).hits, cutoffs)
 
     def work(self, ranking: Ranking) -> Work:
-        assert self.p is not None
-        rows = []
-        for block, inside in ranking.within(self.k):
-            share = block.n_relevant(self.least) / block.span
-            weight = math.fsum(self.p ** (block.first - 1 + i) for i in range(inside))
-            rows.append(ranking.row(block, relevant=tidy(share), weight=weight, term=share * weight))
-        return Work(rows, total="sum", factor=Quantity("(1 - p)", 1.0 - self.p, f"p = {self.p}"))
+        below = self.relevant_in(ranking)
+        if self.multiple != 1:
+            meaning = f"the whole part of {self.multiple} P + 0.9, P = {below.value}"
+            below = Quantity("c", int(self._cutoffs(np.array(below.value))), meaning)
+        rows = self.hit_rows(ranking, int(below.value) or None)
+        return Work(rows, total="hits", column="relevant", divisor=below, remarks=(f"Only the first {below.symbol} ranks count.",))

@@ -15,9 +15,9 @@ import numpy as np
 
 from fastrank.errors import InputError
 from fastrank.gains import (
-    LARGEST_EXP2_LABEL,
     Discount,
     Gain,
+    LARGEST_NUMBER,
     GainTable,
     as_discount,
     as_gain,
@@ -26,6 +26,7 @@ from fastrank.gains import (
     discounts,
     gain_of_zero,
     gains_of,
+    largest_label,
     rises,
     tidy,
 )
@@ -37,25 +38,44 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CumulativeGain(Metric):
-    source: ClassVar[str] = "Järvelin and Kekäläinen, TOIS 2002; exponential gain: Burges et al., ICML 2005"
+class Gained(Metric):
+    """A metric of the gains of documents."""
 
     gain: Gain | None = parameter(lambda name, value: as_gain(value))
-    discount: Discount | None = parameter(lambda name, value: as_discount(value))
 
     def least_label(self) -> float:
         assert self.gain is not None
         return 0.0 if gain_of_zero(self.gain) else ANY_GAIN
+
+    def merit(self) -> Gain | None:
+        assert self.gain is not None
+        return None if rises(self.gain) else self.gain
+
+    def check_labels(self, largest: float, distinct: Callable[[], np.ndarray]) -> None:
+        assert self.gain is not None
+        if largest > (most := largest_label(self.gain)):
+            if most == LARGEST_NUMBER:
+                raise InputError(f"label {largest:g} is too large to sum: gains may reach {most:g}. Scale the labels down.")
+            cure = "Use gain='linear' or a table such as gain={0: 0, 1: 1, ...}."
+            raise InputError(f"label {largest:g} is too large for the gain 2^label - 1, which overflows above {most:g}. {cure}")
+        if isinstance(self.gain, GainTable) and self.gain.others is None:
+            known = {label for label, _ in self.gain.entries}
+            for label in distinct().tolist():
+                if label not in known:
+                    raise InputError(f"label {label:g} has no entry in the gain table {self.gain!r}. Add one, such as {{{label:g}: 0}}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CumulativeGain(Gained):
+    source: ClassVar[str] = "Järvelin and Kekäläinen, TOIS 2002; exponential gain: Burges et al., ICML 2005"
+
+    discount: Discount | None = parameter(lambda name, value: as_discount(value))
 
     @property
     def _sum(self) -> str:
         assert self.gain is not None
         assert self.discount is not None
         return f"sum over ranks r{up_to(self.k)} of {describe_gain(self.gain)}{describe_discount(self.discount)}"
-
-    def merit(self) -> Gain | None:
-        assert self.gain is not None
-        return None if rises(self.gain) else self.gain
 
     def _request(self) -> Request:
         return Request(self.k, gain=self.gain, discount=self.discount)
@@ -84,16 +104,6 @@ class _CumulativeGain(Metric):
 
     def _at(self, name: str) -> str:
         return name if self.k is None else f"{name}@{show_cutoff(self.k)}"
-
-    def check_labels(self, largest: float, distinct: Callable[[], np.ndarray]) -> None:
-        if self.gain == "exp2" and largest > LARGEST_EXP2_LABEL:
-            cure = "Use gain='linear' or a table such as gain={0: 0, 1: 1, ...}."
-            raise InputError(f"label {largest:g} is too large for the gain 2^label - 1, which overflows above {LARGEST_EXP2_LABEL}. {cure}")
-        if isinstance(self.gain, GainTable):
-            known = {label for label, _ in self.gain.entries}
-            for label in distinct().tolist():
-                if label not in known:
-                    raise InputError(f"label {label:g} has no entry in the gain table {self.gain!r}. Add one, such as {{{label:g}: 0}}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from fastrank._kernel import kernel
 from fastrank.errors import InputError
 from fastrank.gains import tidy
-from fastrank.metrics.base import ANY_GAIN, Metric, Request, between, no_relevant_parameter, parameter, show_rel
+from fastrank.metrics.base import ANY_GAIN, Metric, Request, between, no_relevant_parameter, parameter, show_rel, up_to
 from fastrank.metrics.binary import BinaryMetric
 from fastrank.metrics.working import Block, Quantity, Ranking, Work
 from fastrank.ranking.standing import UNRETRIEVED
@@ -40,6 +40,25 @@ def relevant_pairs_lost(rank: Any, span: Any, label: Any, starts: Any, rel: floa
                 j += 1
             above = list_size[q] if rank[i] == unretrieved else rank[i] - 1
             lost += n_relevant * (above - before + 0.5 * (span[i] - n_relevant))
+            before += n_relevant
+            i = j
+        out[q] = lost
+
+
+@kernel
+def pairs_lost_within(rank: Any, span: Any, label: Any, starts: Any, rel: float, depth: Any, out: Any) -> None:
+    """out[q] = pairs of a relevant and another document, both at ranks up to depth[q], that are lost; ties as halves."""
+    for q in range(starts.shape[0] - 1):
+        i, stop = starts[q], starts[q + 1]
+        lost = 0.0
+        before = 0
+        while i < stop and rank[i] <= depth[q]:
+            j = i
+            n_relevant = 0
+            while j < stop and rank[j] == rank[i]:
+                n_relevant += label[j] >= rel
+                j += 1
+            lost += n_relevant * (rank[i] - 1 - before + 0.5 * (span[i] - n_relevant))
             before += n_relevant
             i = j
         out[q] = lost
@@ -202,6 +221,50 @@ class AUC(_RelevantPairs):
             rows.append(ranking.row(block, relevant=r, **(won if r else dict.fromkeys(won))))
         pairs = Quantity("pairs", n_relevant * n_other, f"of {n_relevant} relevant and {n_other} other documents")
         return Work(rows, total="pairs won", column="pairs_won", divisor=pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy(BinaryMetric):
+    """AUC of the top k alone: the share of its pairs of a relevant and another document that stand in the right order.
+
+    Without a relevant document there it is 0, else without another one 1. Nothing to find: all documents retrieved are of one kind.
+    """
+
+    family: ClassVar[str] = "Accuracy"
+    title: ClassVar[str] = "Pairwise accuracy of the top k"
+    source: ClassVar[str] = "ir_measures (Accuracy)"
+    example: ClassVar[str] = "labels 1,0,1,0: Accuracy@3 = 1/2, for one of the two relevant documents stands above the other one"
+
+    no_relevant: str | None = no_relevant_parameter()
+
+    @property
+    def formula(self) -> str:
+        return f"pairs with {show_rel(self.rel)} ranked above the other, ties one half, / (relevant * others), ranks r{up_to(self.k)}"
+
+    def tie_rules(self) -> tuple[str, ...]:
+        # How many relevant documents a cut through a tie leaves is a matter of chance, and the value divides by it.
+        every = super().tie_rules()
+        return every if self.k is None else tuple(rule for rule in every if rule != "average")
+
+    def requests(self) -> tuple[Request, ...]:
+        return (Request(self.k, rel=self.least), Request(None, rel=self.least))
+
+    def check_depth(self) -> None:
+        if self.ties == "average":
+            raise InputError("Accuracy has no closed form for ties across depth=. Give ties='worst', 'best', 'input' or 'docid'.")
+
+    def values(self, view: View) -> np.ndarray:
+        ranks, lost = view.ranks, np.empty(view.n_queries)
+        depth = np.minimum(view.cutoff(self.k), view.n_retrieved)
+        pairs_lost_within(ranks.rank, ranks.span, ranks.label, ranks.starts, self.least, depth, lost)
+        n_relevant = view.columns(self.requests()[0]).hits
+        pairs = n_relevant * (depth - n_relevant)
+        return np.where(pairs > 0, 1.0 - lost / np.maximum(pairs, 1), n_relevant > 0)
+
+    def nothing_to_find(self, view: View) -> np.ndarray:
+        # Of the whole list: this does not change with the scores.
+        found = view.columns(self.requests()[1]).hits
+        return np.asarray((found == 0) | (found == view.n_retrieved))
 
 
 @dataclass(frozen=True, kw_only=True)

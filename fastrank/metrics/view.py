@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -59,6 +60,14 @@ def _ascending(k: Cutoff) -> float:
     return np.inf if k is None else float(k)
 
 
+def _share_of_each(sizes: np.ndarray, share: Fraction) -> np.ndarray:
+    """The share of each size, exact and rounded up, 1 at least."""
+    if int(sizes.max(initial=0)) * share.numerator < 2**63 and share.denominator < 2**63:
+        return np.maximum(1, -((-sizes * share.numerator) // share.denominator))
+    distinct, place = np.unique(sizes, return_inverse=True)
+    return np.array([max(1, math.ceil(share * int(size))) for size in distinct], np.int64)[place]
+
+
 class View:
     """Where the counted documents of a block stand, with the walks that the plan foresees.
 
@@ -85,14 +94,22 @@ class View:
         An empty list is cut at 1, so that it counts 0 where something was to be found and not as a query with nothing to find.
         """
         if isinstance(k, Fraction):
-            return np.maximum(1, -((-self.n_retrieved * k.numerator) // k.denominator))
+            return _share_of_each(self.n_retrieved, k)
         return np.full(self.n_queries, WHOLE if k is None else k)
+
+    def _kind(self, k: Cutoff) -> tuple[object, ...]:
+        """What a share of the list depends on besides the labels."""
+        return (self.depth, self.ranks.size is None) if isinstance(k, Fraction) else ()
 
     def limits(self, ks: tuple[Cutoff, ...]) -> tuple[np.ndarray, int]:
         """Cutoffs as kernels take them, after `depth`: a row for all queries and stride 0, or a row a query and stride 1."""
         if isinstance(ks[0], Fraction):
             return self.cutoff(ks[0]).reshape(-1, 1), 1
         return _shared_cutoffs(ks, self.depth), 0
+
+    def discounts(self, discount: Discount) -> np.ndarray:
+        """The discount of every rank that a document of the batch could have."""
+        return discounts(discount, self._n_ranks)
 
     def columns(self, request: Request) -> Columns:
         """The walk's answer to a request that the plan knew of."""
@@ -126,7 +143,7 @@ class View:
 
         The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
         """
-        key = ("ideal dcg", gain, discount, k, self.depth)
+        key = ("ideal dcg", gain, discount, k, *self._kind(k))
         kept = self.judged.kept
         if key not in kept:
             gains = self.judged.ideal_gains(gain)
@@ -139,7 +156,7 @@ class View:
 
     def divided_by_ideal(self, dcg: np.ndarray, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
         """dcg over the ideal, 0 where there is no ideal."""
-        key = ("divisor", gain, discount, k, self.depth)
+        key = ("divisor", gain, discount, k, *self._kind(k))
         kept = self.judged.kept
         if key not in kept:
             ideal = self.ideal_dcg(gain, discount, k)
@@ -151,6 +168,15 @@ class View:
 def _shared_cutoffs(ks: tuple[Cutoff, ...], depth: int | None) -> np.ndarray:
     row = np.array([[WHOLE if k is None else k for k in ks]], np.int64)
     return row if depth is None else np.minimum(row, depth)
+
+
+def by_query(reduce: np.ufunc, values: np.ndarray, starts: np.ndarray, empty: float = 0.0) -> np.ndarray:
+    """Reduce the values of each query, query q's from starts[q] on; `empty` for a query without any."""
+    out = np.full(len(starts) - 1, empty)
+    filled = np.flatnonzero(starts[1:] > starts[:-1])
+    if len(filled):
+        out[filled] = reduce.reduceat(values, starts[:-1][filled])
+    return out
 
 
 def share_of(counts: np.ndarray, total: np.ndarray) -> np.ndarray:

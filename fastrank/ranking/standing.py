@@ -52,7 +52,7 @@ class Judged:
         self.list_size = self.offsets[1:] - self.offsets[:-1]
         self.longest = int(self.list_size.max(initial=0))
         self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
-        self.codes, self.smallest, self.least = batch.label_codes, batch.smallest_label, least
+        self.codes, self.smallest, self.least, self.pooled = batch.label_codes, batch.smallest_label, least, batch.pooled
         self.kept: dict[object, Any] = {}
         self.n_unretrieved = np.zeros(self.n_queries, np.int64)
         self.unretrieved_label: np.ndarray | None = None
@@ -105,6 +105,8 @@ class Judged:
 
     def gains(self, labels: np.ndarray, gain: Gain) -> np.ndarray:
         """Gain of each label; by a table where labels are small whole numbers, since a look-up is cheaper than a power."""
+        if self.pooled and self.smallest < 0:
+            return np.where(labels < 0, 0.0, gains_of(labels, gain))
         if not self.codes:
             return gains_of(labels, gain)
         key = ("table", gain)
@@ -119,7 +121,8 @@ class JudgedRanks:
 
     rank is 1-based; span is the number of documents that share the score (1 when a rule has placed them). Unretrieved documents come
     last, at rank UNRETRIEVED, as one block. row is relative to the block, -1 for an unretrieved document. n_tied counts the queries
-    in which a counted document shares its score; `shared` says whether any still does.
+    in which a counted document shares its score; `shared` says whether any still does. size: documents of each list, where it is not
+    all that were retrieved.
     """
 
     judged: Judged
@@ -130,11 +133,12 @@ class JudgedRanks:
     starts: np.ndarray
     n_tied: int = 0
     shared: bool = False
+    size: np.ndarray | None = None
 
     @property
     def list_size(self) -> np.ndarray:
-        """Documents retrieved, per query."""
-        return self.judged.list_size
+        """Documents in the ranking, per query."""
+        return self.judged.list_size if self.size is None else self.size
 
 
 class Scores(NamedTuple):
@@ -163,6 +167,26 @@ def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None
         if ranks.n_tied and rule in ("best", "worst"):
             ranks = _settle(ranks if gain is None else _ordered_by_gain(ranks, gain), rule, gain)
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
+
+
+def without_unjudged(ranks: JudgedRanks) -> JudgedRanks:
+    """The same order of the judged documents alone. All of them must count; those in the pool that nobody judged are left out, too."""
+    judged, starts, counted = ranks.judged, ranks.starts, len(ranks.rank)
+    if judged.pooled and judged.smallest < 0:
+        kept = np.flatnonzero(ranks.label >= 0)
+        starts, counted = np.searchsorted(kept, starts), len(kept)
+        ranks = replace(ranks, rank=ranks.rank[kept], span=ranks.span[kept], label=ranks.label[kept], row=ranks.row[kept])
+    place = np.arange(counted)
+    opens = np.zeros(counted + 1, bool)
+    opens[starts] = True
+    opens[1:-1] |= ranks.rank[1:] != ranks.rank[:-1]
+    first = np.maximum.accumulate(np.where(opens[:-1], place, 0))
+    bounds = np.flatnonzero(opens)
+    together = np.repeat(np.diff(bounds), np.diff(bounds))
+    retrieved = ranks.rank != UNRETRIEVED
+    rank = np.where(retrieved, first - np.repeat(starts[:-1], np.diff(starts)) + 1, UNRETRIEVED)
+    size = np.diff(np.append(0, np.cumsum(retrieved))[starts])
+    return replace(ranks, rank=rank, span=np.where(retrieved, together, ranks.span), starts=starts, size=size)
 
 
 def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:

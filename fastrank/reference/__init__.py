@@ -23,33 +23,62 @@ from fastrank.reference._binary import (
     num_ret,
     precision,
     r_precision,
-    rbp,
     recall,
     reciprocal_rank,
     success,
 )
+from fastrank.reference._curves import average_interpolated_precision, inferred_average_precision, interpolated_precision, yaap
+from fastrank.reference._gain_ranks import bin_g, g, ndcg_rel, r_ndcg
 from fastrank.reference._graded import dcg, err, idcg, ndcg
 from fastrank.reference._pairs import auc, bpref, concordance, p_norm_push
+from fastrank.reference._rank_biased import accuracy, compatibility, rbp, rbp_residual
+from fastrank.reference._sets import num_non_rel_ret, num_q, relative_precision, set_average_precision, unjudged, utility
+from fastrank.reference._user_models import bpm, insq, inst, nerr8, nerr9, nerr10, nerr11, sdcg
 
 __all__ = [
+    "accuracy",
     "auc",
+    "average_interpolated_precision",
     "average_precision",
+    "bin_g",
+    "bpm",
     "bpref",
+    "compatibility",
     "concordance",
     "dcg",
     "err",
     "f",
+    "g",
     "idcg",
+    "inferred_average_precision",
+    "insq",
+    "inst",
+    "interpolated_precision",
     "judged",
     "ndcg",
+    "ndcg_rel",
+    "nerr8",
+    "nerr9",
+    "nerr10",
+    "nerr11",
+    "num_non_rel_ret",
+    "num_q",
     "num_rel",
     "num_rel_ret",
     "num_ret",
     "p_norm_push",
     "precision",
+    "r_ndcg",
     "r_precision",
     "rbp",
+    "rbp_residual",
     "recall",
     "reciprocal_rank",
+    "relative_precision",
+    "sdcg",
+    "set_average_precision",
     "success",
+    "unjudged",
+    "utility",
+    "yaap",
 ]

@@ -221,11 +221,12 @@ def r_precision(
     offsets: ArrayLike | None = None,
     *,
     rel: float = 1,
+    multiple: float = 1,
     ties: str = "average",
     doc_ids: ArrayLike | None = None,
     no_relevant: str = "zero",
 ) -> FloatArray:
-    """R-precision: P@R, where R is the number of relevant documents of the query. Source: trec_eval.
+    """R-precision: P@R, where R is the number of relevant documents of the query, or P at int(multiple * R + 0.9). Source: trec_eval.
 
     >>> r_precision([1, 0, 1])  # R = 2: one hit in the first two
     array([0.5])
@@ -233,35 +234,9 @@ def r_precision(
     ranking = rank(labels, scores, offsets, ties, doc_ids)
     relevant = np.flatnonzero(ranking.labels >= rel)
     n_relevant = count_by_query(relevant, ranking.offsets)
-    hits = expected_hits(ranking, relevant, np.minimum(n_relevant, ranking.n_retrieved))
-    return settle(ratio(hits, n_relevant), n_relevant == 0, no_relevant)
-
-
-def rbp(
-    labels: ArrayLike,
-    scores: ArrayLike | None = None,
-    offsets: ArrayLike | None = None,
-    *,
-    p: float = 0.8,
-    rel: float = 1,
-    k: Cutoff = None,
-    ties: str = "average",
-    doc_ids: ArrayLike | None = None,
-) -> FloatArray:
-    """Rank-biased precision: RBP@k = (1 - p) * sum over relevant documents at ranks r <= k of p^(r-1).
-
-    Source: Moffat and Zobel, TOIS 2008.
-
-    >>> rbp([1, 0, 1], p=0.5)  # (1/2) (1 + 1/4)
-    array([0.625])
-    """
-    if not 0 < p < 1:
-        raise InputError(f"p of RBP must lie strictly between 0 and 1: got {p}.")
-    ranking = rank(labels, scores, offsets, ties, doc_ids)
-    held = held_blocks(ranking, np.flatnonzero(ranking.labels >= rel))
-    room = np.clip(np.repeat(_depth(ranking, k), held.per_query) - held.above, 0, held.size)
-    # A block's discounts sum to p^above (1 - p^room) / (1 - p); the factor (1 - p) cancels.
-    return reduce_by(np.add, held.n_marked / held.size * p**held.above * -np.expm1(room * np.log(p)), held.bounds)
+    depth = (multiple * n_relevant + 0.9).astype(np.int64)
+    hits = expected_hits(ranking, relevant, np.minimum(depth, ranking.n_retrieved))
+    return settle(ratio(hits, depth), n_relevant == 0, no_relevant)
 
 
 def judged(

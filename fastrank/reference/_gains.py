@@ -20,6 +20,11 @@ def gains_of(labels: NDArray[Any], gain: Gain) -> FloatArray:
     values = labels.astype(np.float64)
     unjudged = np.flatnonzero(np.isnan(values)) if labels.dtype.kind == "f" else np.empty(0, dtype=np.int64)
     values[unjudged] = 0.0
+    if isinstance(gain, str) and ">=" in gain:
+        name, _, least = gain.partition(">=")
+        gains = np.where(values >= float(least), gains_of(values, name), 0.0)
+        gains[unjudged] = 0.0
+        return gains
     if isinstance(gain, str):
         if gain == "exp2":
             with np.errstate(over="ignore"):
@@ -30,8 +35,11 @@ def gains_of(labels: NDArray[Any], gain: Gain) -> FloatArray:
         elif gain != "linear":
             raise InputError(f"gain must be 'exp2', 'linear', or a table of gains by label: got {gain!r}.")
         return values
-    table = gain if isinstance(gain, Mapping) else dict(enumerate(np.asarray(gain, dtype=np.float64).tolist()))
+    table: dict[Any, Any] = dict(gain) if isinstance(gain, Mapping) else dict(enumerate(np.asarray(gain, dtype=np.float64).tolist()))
     judged = np.delete(values, unjudged)
+    others = table.pop("others", None)
+    if others is not None:
+        table = {label: float(gains_of(np.array([label]), others)[0]) for label in np.unique(judged).tolist()} | table
     # Labels are few: look each up once.
     distinct = np.unique(judged)
     for label in distinct:

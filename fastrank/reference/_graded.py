@@ -49,7 +49,7 @@ def dcg(
     array([9.32346582])
     """
     ranking = rank(labels, scores, offsets, ties, doc_ids)
-    gains = _expected_gains(ranking, gains_of(ranking.labels, gain))
+    gains = expected_gains(ranking, gains_of(ranking.labels, gain))
     return _discounted_sum(gains, ranking, k, discount)
 
 
@@ -100,7 +100,7 @@ def ndcg(
     ranking = rank(labels, scores, offsets, ties, doc_ids)
     gains = gains_of(ranking.labels, gain)
     ideal = _discounted_sum(sort_descending(gains, ranking.offsets), ranking, k, discount)
-    actual = _discounted_sum(_expected_gains(ranking, gains), ranking, k, discount)
+    actual = _discounted_sum(expected_gains(ranking, gains), ranking, k, discount)
     found = ideal > 0
     # Gains one rounding apart can carry the quotient past 1 by a bit, and an unretrieved loss by more.
     return settle(np.minimum(ratio(actual, ideal), 1.0), ~found, no_relevant)
@@ -159,7 +159,7 @@ def _discounted_sum(gains: FloatArray, ranking: Ranking, k: Cutoff, discount: Di
     return reduce_by(np.add, terms, running_count(depth))
 
 
-def _expected_gains(ranking: Ranking, gains: FloatArray) -> FloatArray:
+def expected_gains(ranking: Ranking, gains: FloatArray) -> FloatArray:
     """Each place's expected gain: the mean over its block of equal scores, 0 for the unretrieved."""
     if ranking.blocks is None:
         return gains

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -219,6 +219,23 @@ def ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> FloatArray:
     quotient = np.zeros(len(numerator))
     np.divide(numerator, denominator, out=quotient, where=denominator != 0)
     return quotient
+
+
+class Query(NamedTuple):
+    """One query of a ranking: labels in rank order, those of the documents that were not retrieved, and where each block begins."""
+
+    ranked: NDArray[Any]
+    missing: NDArray[Any]
+    blocks: IntArray
+    """Bounds of the blocks of equal scores among the retrieved documents, 0 first and their number last."""
+
+
+def each_query(ranking: Ranking) -> Iterator[Query]:
+    """The queries one by one, for metrics that are plainer in words of one list than of all at once."""
+    edges = ranking.block_edges()
+    for start, stop, n in zip(ranking.starts, ranking.offsets[1:], ranking.n_retrieved, strict=True):
+        own = edges[np.searchsorted(edges, start) : np.searchsorted(edges, start + n) + 1] - start
+        yield Query(ranking.labels[start : start + n], ranking.labels[start + n : stop], np.append(own[own < n], n))
 
 
 # --- marked documents ----------------------------------------------------------------------------------------------------------

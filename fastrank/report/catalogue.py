@@ -9,7 +9,7 @@ from fastrank.convention import Convention, as_convention, conventions
 from fastrank.gains import tidy
 from fastrank.metrics.base import families, show_cutoff, show_rel
 from fastrank.metrics.grammar import list_metrics, parse_metric
-from fastrank.report.text import console_for, write
+from fastrank.report.drawing import console_for, write
 
 if TYPE_CHECKING:
     from rich.console import Console

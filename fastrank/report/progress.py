@@ -62,5 +62,5 @@ class Progress:
             transient=True,
         )
         bar.add_task(self._what, total=None, rows=self._n_rows)
-        bar.start()
         self._shown = bar
+        bar.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from fastrank.report.text import console_for, write
+from fastrank.report.drawing import console_for, write
 
 if TYPE_CHECKING:
     from rich.table import Table

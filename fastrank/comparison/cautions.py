@@ -1,0 +1,237 @@
+"""Notes that keep a reader from false conclusions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrank.evaluation import Evaluation, Note
+
+if TYPE_CHECKING:
+    from fastrank.comparison.alignment import Aligned
+    from fastrank.comparison.findings import Difference
+    from fastrank.metrics.base import Metric
+
+FEW_QUERIES = 25
+# With fewer values that are not 0 the intervals of every method may miss their confidence: benchmarks/coverage.md.
+FEW_CHANGES = 20
+SATURATED = 0.95
+# Deeper than any user looks.
+DEEP = 100
+
+
+class Cautions:
+    """What a reader of one comparison should know. The metrics on which it decides are looked at, not those it watches."""
+
+    def __init__(
+        self, aligned: Aligned, tested: Sequence[int], primary: int | None, family: str, differences: Sequence[Difference], n_units: int
+    ) -> None:
+        self.aligned, self.tested, self.primary, self.family = aligned, tested, primary, family
+        self.differences = [each for each in differences if each.verdict is not None]
+        self.n_units = n_units
+
+    def notes(self) -> list[Note]:
+        """All notes, those on the data first."""
+        parts = [self._left_out(), self._skipped(), self._family(), self._few(), self._without_spread()]
+        for m in self.tested:
+            parts += [self._ties(m), self._unjudged(m), self._cutoff(m), self._nothing_to_find(m), self._saturated(m)]
+        return [note for part in parts for note in part]
+
+    # --- queries -----------------------------------------------------------------------------------------------------------------
+
+    def _left_out(self) -> Iterator[Note]:
+        for name, out in self.aligned.left_out.items():
+            named = ", ".join(map(str, out.examples)) + (", …" if out.count > len(out.examples) else "")
+            yield Note(
+                "left_out", out.count, f"{_plural(out.count, 'query')} of {name} left out, since not all systems have them: {named}."
+            )
+
+    def _skipped(self) -> Iterator[Note]:
+        for m in self.tested:
+            count = int(np.isnan(self.aligned.values[:, m]).any(axis=0).sum())
+            if count:
+                yield Note("skipped", count, f"{_plural(count, 'query')} without a value of {self._name(m)} in some system left out of it.")
+
+    def _family(self) -> Iterator[Note]:
+        if self.primary is None:
+            yield Note(
+                "no_primary",
+                len(self.tested),
+                f"No metric was named as the one that decides (primary=), so all are tested and p is corrected over {self.family}.",
+            )
+
+    def _few(self) -> Iterator[Note]:
+        n = self.n_units
+        what = "query" if n == self.aligned.n_queries else "cluster"
+        if n < FEW_QUERIES:
+            yield Note("few_queries", n, f"{_plural(n, what)} can show large differences only, and an interval of so few is a rough guess.")
+        for found in self.differences:
+            changed = found.won + found.lost
+            if 0 < changed < FEW_CHANGES <= found.n_queries:
+                yield Note(
+                    "few_changes",
+                    changed,
+                    f"{found.system} and {found.baseline} differ on {_plural(changed, 'query')} of {found.n_queries} in {found.metric}: "
+                    "with fewer than 20 the interval may be too narrow, whatever the method (a 95% interval then covers 83 to 93%).",
+                )
+
+    def _without_spread(self) -> Iterator[Note]:
+        for found in self.differences:
+            pair = f"{found.system} and {found.baseline}"
+            if not found.won + found.lost:
+                yield Note("identical", found.tied, f"{pair} have the same {found.metric} on every query: p is 1.")
+            elif not found.difference.standard_error > 0:
+                yield Note(
+                    "no_spread",
+                    found.n_queries,
+                    f"{pair} differ by the same {found.difference.estimate:+.4f} in {found.metric} on every query: there is no spread, so "
+                    "t, effect size and interval say nothing; p is that of sign flips.",
+                )
+
+    # --- metrics -----------------------------------------------------------------------------------------------------------------
+
+    def _ties(self, m: int) -> Iterator[Note]:
+        tied = max((note.count for each in self.aligned.evaluations for note in each.notes if note.kind == "ties"), default=0)
+        bounds = [self._bounds(s, m) for s in range(len(self.aligned.names))]
+        if any(each is None for each in bounds):
+            if tied:
+                yield Note(
+                    "ties",
+                    tied,
+                    f"{_plural(tied, 'query')} with equal scores: evaluate with bounds=True to learn whether their order could turn the "
+                    "result.",
+                )
+            return
+        for found in self._of(m):
+            one, other = (bounds[self.aligned.names.index(name)] for name in (found.baseline, found.system))
+            assert one is not None
+            assert other is not None
+            least, greatest = other[0] - one[1], other[1] - one[0]
+            d = found.difference.estimate
+            if max(greatest - d, d - least) > abs(d) and greatest - least > 1e-12:
+                yield Note(
+                    "ties",
+                    tied,
+                    f"Equal scores could move more than is at stake: by their order alone {found.system} minus {found.baseline} in "
+                    f"{found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
+                )
+
+    def _bounds(self, s: int, m: int) -> tuple[float, float] | None:
+        evaluation, rows = self.aligned.evaluations[s], self.aligned.rows[s]
+        if evaluation.bounds is None:
+            return None
+        column = evaluation.metrics.index(self.aligned.metrics[m])
+        weights = self.aligned.weights
+        low, high = (_mean(side[rows, column], weights) for side in (evaluation.bounds.low, evaluation.bounds.high))
+        return low, high
+
+    def _unjudged(self, m: int) -> Iterator[Note]:
+        """What the share of judged documents among the first k says, where some system was evaluated by Judged."""
+        for s, (name, evaluation) in enumerate(zip(self.aligned.names, self.aligned.evaluations, strict=True)):
+            column = _judged_column(evaluation, self.aligned.metrics[m])
+            if column is None:
+                continue
+            judged = _mean(evaluation[evaluation.names[column]][self.aligned.rows[s]], self.aligned.weights)
+            if judged < 1:
+                share = 1 - judged
+                yield Note(
+                    "unjudged",
+                    round(share * 100),
+                    f"{_percent(share)} of the documents that {evaluation.names[column]} looks at are unjudged in {name}, and count as not "
+                    f"relevant in {self._name(m)}: a system that finds what nobody judged looks worse than it is.",
+                )
+
+    def _cutoff(self, m: int) -> Iterator[Note]:
+        metric = self.aligned.metrics[m]
+        k = metric.k
+        short = _note_count(self.aligned.evaluations, "k_beyond_list")
+        n = min(each.n_queries for each in self.aligned.evaluations)
+        if k is not None and not isinstance(k, Fraction) and short > n / 2 and _is_longest(metric, self.aligned.metrics):
+            yield Note(
+                "long_cutoff",
+                short,
+                f"{short} of {n} lists are shorter than the cutoff of {self._name(m)}: it judges whole lists there, whatever the k.",
+            )
+        if metric.family == "R" and (k is None or (not isinstance(k, Fraction) and k >= DEEP)):
+            depth = "the whole list" if k is None else f"rank {k}"
+            yield Note(
+                "deep_recall",
+                0,
+                f"{self._name(m)} counts what is found down to {depth}, where no user looks: it says what a re-ranker could work with, "
+                "not how good a ranking is.",
+            )
+
+    def _nothing_to_find(self, m: int) -> Iterator[Note]:
+        metric = self.aligned.metrics[m]
+        count = max(each.no_relevant[each.metrics.index(metric)] for each in self.aligned.evaluations)
+        rule = getattr(metric, "no_relevant", None)
+        if count and rule in ("zero", "one"):
+            value = {"zero": "0", "one": "1"}[rule]
+            yield Note(
+                "no_relevant",
+                count,
+                f"{_plural(count, 'query')} with nothing to find count as {value} in {self._name(m)} of every system: they shrink each "
+                "difference and never tell systems apart (no_relevant='skip' leaves them out).",
+            )
+
+    def _saturated(self, m: int) -> Iterator[Note]:
+        values = self.aligned.values[:, m]
+        if not _at_most_one(values):
+            return
+        with np.errstate(invalid="ignore"):
+            perfect = np.nanmean((values >= 1 - 1e-12).all(axis=0))
+            means = np.nanmean(values, axis=1)
+        if means.min() >= SATURATED or perfect >= SATURATED:
+            yield Note(
+                "saturated",
+                round(float(perfect) * values.shape[1]),
+                f"{self._name(m)} is close to its largest value: the lowest mean is {means.min():.4f}, and every system is perfect on "
+                f"{_percent(float(perfect))} of the queries. Another metric or harder queries would tell more.",
+            )
+
+    def _name(self, m: int) -> str:
+        return self.aligned.metric_names[m]
+
+    def _of(self, m: int) -> list[Difference]:
+        return [each for each in self.differences if each.metric == self._name(m)]
+
+
+def _judged_column(evaluation: Evaluation, metric: Metric) -> int | None:
+    """The Judged metric whose cutoff comes nearest to that of a metric, from above if there is one."""
+    judged = [(i, each.k) for i, each in enumerate(evaluation.metrics) if each.family == "Judged" and metric.family != "Judged"]
+    if not judged:
+        return None
+    wanted: Any = metric.k if isinstance(metric.k, int) else 10**9
+    return min(judged, key=lambda pair: abs((pair[1] if isinstance(pair[1], int) else 10**9) - wanted))[0]
+
+
+def _is_longest(metric: Metric, metrics: Sequence[Metric]) -> bool:
+    """Whether the engine's count of short lists is about this metric's cutoff: it counts for the longest."""
+    others = [each.k for each in metrics if isinstance(each.k, int)]
+    return isinstance(metric.k, int) and metric.k >= max(others)
+
+
+def _note_count(evaluations: Sequence[Evaluation], kind: str) -> int:
+    return max((note.count for each in evaluations for note in each.notes if note.kind == kind), default=0)
+
+
+def _mean(values: np.ndarray, weights: np.ndarray | None) -> float:
+    there = ~np.isnan(values)
+    return float(np.average(values[there], weights=None if weights is None else weights[there])) if there.any() else float("nan")
+
+
+def _at_most_one(values: np.ndarray) -> bool:
+    there = values[~np.isnan(values)]
+    return bool(there.size) and bool((there >= 0).all()) and bool((there <= 1 + 1e-9).all())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _plural(count: int, what: str) -> str:
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count} {what if count == 1 else many}"

@@ -1,0 +1,573 @@
+"""Qrels and runs as files: fields, numbers, ids, packed files, what is wrong in them; and the same from arrays."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import math
+import os
+import random
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastrank as fr
+from fastrank import _kernel
+from fastrank.errors import InputError
+from fastrank.io import lines, text, trec
+from fastrank.io.judgements import Pairs
+
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+QRELS = b"1 0 a 1\n1 0 b 0\n2 0 a 2\n"
+RUN = b"1 Q0 a 1 2.5 t\n1 Q0 b 2 1.5 t\n2 Q0 a 1 -1 t\n"
+
+
+def rows(pairs: Pairs) -> list[tuple[Any, bytes, float]]:
+    """Query, document and number of each row."""
+    ids, query = pairs.doc_ids, np.repeat(np.arange(len(pairs)), np.diff(pairs.offsets))
+    slices = zip(ids.start, ids.stop, strict=True)
+    documents = [ids.text[start:stop].tobytes() for start, stop in slices]
+    queries = pairs.query_ids.to_pylist()
+    return list(zip([queries[q] for q in query], documents, pairs.values.tolist(), strict=True))
+
+
+# --- fields ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        RUN,
+        RUN[:-1],
+        b"\xef\xbb\xbf" + RUN,
+        RUN.replace(b"\n", b"\r\n"),
+        RUN.replace(b" ", b"\t"),
+        RUN.replace(b" ", b" \t\v\f "),
+        RUN.replace(b"\n", b" \n  "),
+        b"\n\n" + RUN.replace(b"\n", b"\n \r\n\n"),
+        b"# made by hand\n" + RUN.replace(b"\n", b"\n# 1 Q0 c 1 9 t\n  #\n"),
+        RUN.replace(b" t\n", b" another-tag\n"),
+        RUN.replace(b" 1 2.5", b" -7 2.5").replace(b" 2 1.5", b" first 1.5"),
+    ],
+)
+def test_ways_to_write_the_same_run(content: bytes) -> None:
+    run = fr.Run.read(content)
+    assert rows(run) == [("1", b"a", 2.5), ("1", b"b", 1.5), ("2", b"a", -1.0)]
+    assert run.query_ids.type == pa.string()
+    assert (len(run), run.n_documents, run.regrouped, run.n_longer) == (2, 3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "content", [QRELS, QRELS[:-1], b"\xef\xbb\xbf" + QRELS, QRELS.replace(b" ", b"\t  "), b"#\n\n" + QRELS.replace(b"\n", b" \r\n")]
+)
+def test_ways_to_write_the_same_qrels(content: bytes) -> None:
+    qrels = fr.Qrels.read(content)
+    assert rows(qrels) == [("1", b"a", 1.0), ("1", b"b", 0.0), ("2", b"a", 2.0)]
+    assert qrels.labels.tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"#\n", b"\xef\xbb\xbf", b" \t\r\n\n", b"# no line feed"])
+def test_no_rows_are_no_queries(content: bytes) -> None:
+    for pairs in (fr.Run.read(content), fr.Qrels.read(content)):
+        assert (len(pairs), pairs.n_documents, pairs.offsets.tolist(), rows(pairs)) == (0, 0, [0], [])
+    assert fr.Run.read(content).tag is None
+
+
+def test_comments_are_counted() -> None:
+    assert fr.Run.read(b"# one\n" + RUN + b" # two\n").n_comments == 2
+    assert fr.Qrels.read(QRELS.replace(b"a", b"#a")).n_comments == 0
+
+
+# Bytes that some reader takes for white space, quotes, separators or the end of the text; no ASCII white space among them.
+CONTROLS = [b"\x1c", b"\x1d", b"\x1e", b"\x1f", b"\x00", b"\x00\x00a", b"\x0e", b"\x08"]
+STRANGE = [*CONTROLS, b"\xc2\xa0", b"\x85", b"\xe2\x80\xa8", b"\xff\xfe", b"\x80"]
+NUMERIC = [b"007", b"7", b"1e5", b"NA", b"nan", b"None", b"-", b"0x1p3"]
+ORDINARY = [*NUMERIC, b"a,b", b'"a', b"'", b"a;b|c", b"\\", b"#1", b"a#", "ü".encode(), b"x" * 10_000]
+
+
+@pytest.mark.parametrize("document", STRANGE + ORDINARY, ids=repr)
+def test_ids_are_any_bytes_but_white_space(document: bytes) -> None:
+    query = document if not document.startswith(b"#") else b"q"
+    [(found_query, found, score)] = rows(fr.Run.read(query + b" Q0 " + document + b" 1 0.5 t"))
+    assert (found, score) == (document, 0.5)
+    assert found_query == query or found_query.encode() == query
+    [(_, found, label)] = rows(fr.Qrels.read(b"q\t0\t" + document + b"\t1"))
+    assert (found, label) == (document, 1.0)
+
+
+def test_query_ids_that_are_not_utf8_stay_bytes() -> None:
+    assert fr.Qrels.read(b"\xff 0 a 1\nb 0 a 1\n").query_ids.to_pylist() == [b"\xff", b"b"]
+
+
+def test_the_tag_is_the_first_lines() -> None:
+    assert fr.Run.read(b"# x\n2 Q0 a 1 1 first more\n1 Q0 b 1 1 second\n2 Q0 c 1 1 third\n").tag == "first"
+    assert fr.Run.read(b"2 Q0 a 1 1 \xff\n").tag == "\ufffd"
+    assert fr.Run.from_arrays(["q"], ["a"], [1.0]).tag is None
+
+
+def test_a_run_tells_what_it_is() -> None:
+    assert repr(fr.Run.read(RUN)) == "Run(2 queries, 3 documents, from <bytes>)"
+    assert repr(fr.Qrels.read(QRELS)) == "Qrels(2 queries, 3 documents, from <bytes>)"
+
+
+def test_queries_come_in_order_of_appearance() -> None:
+    assert fr.Run.read(b"b Q0 x 1 1 t\na Q0 x 1 1 t\nc Q0 x 1 1 t\n").query_ids.to_pylist() == ["b", "a", "c"]
+
+
+def test_scattered_queries_come_sorted_with_their_rows_in_order() -> None:
+    run = fr.Run.read(b"b Q0 x 1 1 t\na Q0 y 1 2 t\nb Q0 z 1 3 t\nc Q0 x 1 4 t\na Q0 w 1 5 t\n")
+    assert rows(run) == [("a", b"y", 2.0), ("a", b"w", 5.0), ("b", b"x", 1.0), ("b", b"z", 3.0), ("c", b"x", 4.0)]
+    assert run.regrouped == 2
+    assert [run.place(row) for row in range(5)] == ["line 2", "line 5", "line 1", "line 3", "line 4"]
+
+
+def test_more_than_six_fields_are_counted() -> None:
+    run = fr.Run.read(RUN + b"3 Q0 my doc 1 2.0 t\n3 Q0 d 1 2.0 t more junk\n")
+    assert rows(run)[-2:] == [("3", b"my", 1.0), ("3", b"d", 2.0)]
+    assert run.n_longer == 2
+
+
+def line_by_line(content: bytes, n_fields: int) -> list[tuple[bytes, bytes, float]]:
+    """The plainest reader of lines that are well formed."""
+    found = []
+    for line in content.split(b"\n"):
+        words = line.split()  # bytes: ASCII white space alone
+        if words and not words[0].startswith(b"#"):
+            found.append((words[0], words[2], float(words[n_fields - 2 if n_fields == 6 else 3])))
+    return found
+
+
+BLANKS = st.sampled_from([b" ", b"\t", b"  ", b" \v\f\r "])
+WORDS = st.sampled_from([b"a", b"b", b"ab", b"12345678", b"123456789", b"x" * 70, b"\xc3\xa9", b"\x00", b"\x1fz", b"Q0"])
+SHORT_NUMBERS = [b"0", b"1", b"-2", b"0.5", b"12.25", b"1e-3", b"+.5", b"7."]
+NUMBERS = st.sampled_from([*SHORT_NUMBERS, b"123456789.123456789", b"3.0847406", b"1e400", b"0x1p3"])
+EMPTY = st.sampled_from([b"", b"  ", b"#", b"# a b c", b" # x", b"\r", b"\t"])
+
+
+@st.composite
+def texts(draw: st.DrawFn, n_fields: int) -> bytes:
+    """Lines of qrels or runs with everything in them that does not matter."""
+    content = b""
+    for _ in range(draw(st.integers(0, 20))):
+        if draw(st.integers(0, 5)) == 0:
+            content += draw(EMPTY) + b"\n"
+            continue
+        fields = [
+            draw(st.sampled_from([b"q", b"q", b"r", b"rr", b"query-12", b"query-123", b"query-124", b"other-124"])),
+            *(draw(WORDS) for _ in range(n_fields - 1)),
+        ]
+        fields[4 if n_fields == 6 else 3] = draw(NUMBERS if n_fields == 6 else st.sampled_from([b"0", b"1", b"-1", b"2.5"]))
+        if n_fields == 6 and draw(st.integers(0, 4)) == 0:
+            fields.append(draw(WORDS))
+        content += draw(st.sampled_from([b"", b" "])) + b"".join(field + draw(BLANKS) for field in fields).rstrip(b" ") + b"\n"
+    return content[:-1] if draw(st.booleans()) else content
+
+
+def by_query(found: list[tuple[bytes, bytes, float]]) -> list[tuple[bytes, bytes, float]]:
+    """Rows as they come out: regrouped and sorted when those of a query are not together."""
+    queries = [query for query, _, _ in found]
+    turns = [query for i, query in enumerate(queries) if i == 0 or queries[i - 1] != query]
+    return found if len(turns) == len(set(turns)) else sorted(found, key=lambda row: row[0])
+
+
+def number(word: bytes) -> float:
+    return float.fromhex(word.decode()) if b"x" in word else float(word)
+
+
+@given(content=texts(6), size=st.sampled_from([1, 40, 10**6]))
+def test_any_run_gives_the_rows_of_the_plainest_reader(content: bytes, size: int) -> None:
+    plain = by_query([(q, d, v) for q, d, v in line_by_line(content.replace(b"0x1p3", b"8.0"), 6)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "PIECE", size)
+        patch.setattr(trec, "FEWEST", size)
+        for threads in (1, 3):
+            run = fr.Run.read(content, threads=threads)
+            assert [(q.encode(), d, v) for q, d, v in rows(run)] == [(q, d, v) for q, d, v in plain]
+
+
+@given(content=texts(4), size=st.sampled_from([1, 40, 10**6]))
+def test_any_qrels_give_the_rows_of_the_plainest_reader(content: bytes, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "PIECE", size)
+        patch.setattr(trec, "FEWEST", size)
+        for threads in (1, 3):
+            qrels = fr.Qrels.read(content, threads=threads)
+            assert [(q.encode(), d, v) for q, d, v in rows(qrels)] == by_query(line_by_line(content, 4))
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------------------
+
+
+def scores(words: list[str]) -> np.ndarray:
+    return fr.Run.read("".join(f"q Q0 d{i} 1 {word} t\n" for i, word in enumerate(words)).encode()).scores
+
+
+def same_bits(found: np.ndarray, expected: list[float]) -> bool:
+    return np.array_equal(found.view(np.uint64), np.array(expected).view(np.uint64))
+
+
+DECIMAL = """
+0 -0 +0 1 00012 5. .5 +.5 -.5e1 1e3 1.0E+3 -1.5e-3 1e-400 -1e-400 1e400 -1e400 1e22 1e23 1e0005 1e-00000005
+12345678 123456789 1234567.8 12345678.9 0.12345678 0.123456789 0.1234567890123456 0.12345678901234567 1.3333333333333333333
+3.0847406 2.59424812345678 9007199254740993 9007199254740992.5 123456789012345678901234567890 0.0000000000000000000000000000001
+2.2250738585072011e-308 5e-324 2.4703282292062327e-324 1.7976931348623157e308 inf -inf +INF Infinity -infinity
+"""
+HEXADECIMAL = {"0x1p3": 8.0, "0X1.8P1": 3.0, "-0x10": -16.0, "0x.8": 0.5, "0x1p99999": math.inf, "-0x1p99999": -math.inf}
+
+
+@pytest.mark.parametrize("word", [*DECIMAL.split(), "1" + "0" * 400])
+def test_scores_are_the_nearest_doubles(word: str) -> None:
+    assert same_bits(scores([word]), [float(word)])
+
+
+@pytest.mark.parametrize(("word", "value"), HEXADECIMAL.items())
+def test_hexadecimal_scores_are_what_c_reads(word: str, value: float) -> None:
+    assert same_bits(scores([word]), [value])
+
+
+def halfway(draw: random.Random) -> str:
+    """The decimal expansion of the number in the middle between two doubles: the hardest to round."""
+    bits = draw.getrandbits(52) | 1 << 52
+    return format(Decimal(2 * bits + 1) * Decimal(2) ** draw.randint(-12, 12), "f")
+
+
+def awkward_numbers(draw: random.Random, n: int) -> list[str]:
+    kinds: list[Callable[[], str]] = [
+        lambda: repr(draw.random() * 10 ** draw.randint(-5, 5)),
+        lambda: repr(struct.unpack("d", struct.pack("Q", draw.getrandbits(64)))[0]),
+        lambda: f"{draw.gauss(0, 1) * 10.0 ** draw.randint(-300, 300):.{draw.randint(0, 19)}e}",
+        lambda: f"{draw.gauss(0, 1) * 10.0 ** draw.randint(-5, 5):.{draw.randint(0, 25)}f}",
+        lambda: str(draw.randint(-(10 ** draw.randint(1, 25)), 10 ** draw.randint(1, 25))),
+        lambda: repr(float(np.float32(draw.gauss(0, 10)))),
+        lambda: f"{draw.getrandbits(63)}e{draw.randint(-340, 300)}",
+        lambda: halfway(draw),
+    ]
+    words = [draw.choice(kinds)() for _ in range(n)]
+    return [word for word in words if "n" not in word]  # neither inf nor nan
+
+
+def test_every_number_is_correctly_rounded() -> None:
+    words = awkward_numbers(random.Random(7), 20_000 if COMPILED else 500)
+    assert same_bits(scores(words), [float(word) for word in words])
+
+
+@given(value=st.floats(allow_nan=False))
+def test_what_python_writes_is_read_back(value: float) -> None:
+    assert same_bits(scores([repr(value)]), [value])
+
+
+def test_more_odd_numbers_than_a_kernel_notes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec, "ODD", 3)
+    words = ["0x1p3", "1", "inf", "0x1p4"] * 5
+    assert scores(words).tolist() == [8.0, 1.0, math.inf, 16.0] * 5
+
+
+# --- what is wrong --------------------------------------------------------------------------------------------------------------
+
+
+NO_NUMBERS = ["abc", "nan", "-NaN", "1_0", "1,5", "1.5f", "1e", "e5", ".", "1..2", "+", "--1", "0x", "1\xa0", "1\x00", "infin", "1e5e5"]
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        (b"1 Q0 a 2.0 t", r"a line of a run has 6 fields \(query, Q0, document, rank, score and tag\), not 5"),
+        (b"1", r"a line of a run has 6 fields .*, not 1"),
+        (b"1 0 a 1", r"a line of a run has 6 fields .*, not 4; qrels come first, then the run"),
+        *((b"1 Q0 a 1 " + word.encode() + b" t", r"score must be a number") for word in NO_NUMBERS),
+    ],
+)
+def test_a_malformed_run_line_is_named_by_its_number_and_text(line: bytes, rule: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_bytes(b"# comment\n1 Q0 x 1 1 t\n\n" + line + b"\n1 Q0 y 1 abc t\n")
+    with pytest.raises(InputError, match=rf"^{path}, line 4: {rule}: '[^\n]*'$") as caught:
+        fr.Run.read(path)
+    assert repr(line.decode("utf-8", "replace"))[1:-1] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        (b"1 0 a", r"a line of qrels has 4 fields \(query, iteration, document and label\), not 3"),
+        (b"1 0 my doc 1", r"a line of qrels has 4 fields .*, not 5"),
+        (b"1 Q0 a 1 2.0 t", r"a line of qrels has 4 fields .*, not 6; qrels come first, then the run"),
+        *((b"1 0 a " + word, r"label must be a finite number") for word in (b"abc", b"nan", b"inf", b"1e400", b"1-2")),
+    ],
+)
+def test_a_malformed_qrels_line_is_named_by_its_number_and_text(line: bytes, rule: str) -> None:
+    with pytest.raises(InputError, match=rf"^<bytes>, line 4: {rule}: '[^\n]*'$"):
+        fr.Qrels.read(b"\xef\xbb\xbf1 0 x 1\r\n\r\n#\r\n" + line + b"\r\n1 0 y abc\r\n")
+
+
+@pytest.mark.parametrize("size", [1, 30, 10**6])
+def test_the_first_wrong_line_is_named_whatever_the_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec, "PIECE", size)
+    monkeypatch.setattr(trec, "FEWEST", size)
+    content = RUN + b"3 Q0 a 1 x t\n" + RUN + b"4 Q0\n"
+    with pytest.raises(InputError, match=r"line 4: score must be a number: '3 Q0 a 1 x t'$"):
+        fr.Run.read(content, threads=3)
+
+
+def test_a_long_malformed_line_is_cut() -> None:
+    with pytest.raises(InputError, match=r"line 1: .*: 'x{60}' \.\.\.$"):
+        fr.Run.read(b"x" * 100_000)
+
+
+# --- packed and open files ------------------------------------------------------------------------------------------------------
+
+
+def packed(content: bytes, kind: str) -> bytes:
+    if kind == "gzip":
+        return gzip.compress(content)
+    if kind == "bz2":
+        return bz2.compress(content)
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, kind) as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+KINDS = ["gzip", "bz2", "zstd", "lz4"]
+LONG = b"".join(b"q%d Q0 d%d 1 %d.5 t\n" % (i // 10, i, i) for i in range(200_000 if COMPILED else 2_000))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_files_are_known_by_their_first_bytes(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.run"  # the name says nothing
+    path.write_bytes(packed(b"\xef\xbb\xbf" + RUN, kind))
+    assert rows(fr.Run.read(path)) == rows(fr.Run.read(str(path))) == rows(fr.Run.read(RUN))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_packed_one_after_the_other_are_read_to_the_end(kind: str) -> None:
+    assert rows(fr.Qrels.read(packed(QRELS, kind) + packed(b"3 0 c 1\n", kind))) == [*rows(fr.Qrels.read(QRELS)), ("3", b"c", 1.0)]
+    assert rows(fr.Qrels.read(packed(b"", kind))) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_truncated_packed_file_is_named(kind: str, tmp_path: Path) -> None:
+    path, content = tmp_path / "a.gz", packed(LONG, kind)
+    assert fr.Run.read(content).n_documents == LONG.count(b"\n")
+    for size in (len(content) - 1, len(content) // 2):
+        path.write_bytes(content[:size])
+        with pytest.raises(InputError, match=rf"^{path}: (Compressed file ended|Truncated)[^\n]*$"):
+            fr.Run.read(path)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bz2", "zstd"])  # an LZ4 frame need not hold a checksum
+def test_a_damaged_packed_file_is_named(kind: str) -> None:
+    content = bytearray(packed(LONG, kind))
+    content[len(content) // 2] ^= 0x55
+    with pytest.raises(InputError, match=r"^<bytes>: [^\n]+$"):
+        fr.Run.read(content)
+
+
+def test_text_that_begins_like_a_packed_file() -> None:
+    assert rows(fr.Qrels.read(b"BZh9 0 a 1\n")) == [("BZh9", b"a", 1.0)]
+    assert rows(fr.Qrels.read(b"BZ 0 a 1\n")) == [("BZ", b"a", 1.0)]
+
+
+class OnlyRead:
+    """A file object that can do nothing but read, a few bytes at a time."""
+
+    def __init__(self, content: bytes) -> None:
+        self.rest = content
+
+    def read(self, size: int) -> bytes:
+        size = min(size, 7)
+        chunk, self.rest = self.rest[:size], self.rest[size:]
+        return chunk
+
+
+def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.run"
+    path.write_bytes(RUN)
+    expected = rows(fr.Run.read(RUN))
+    with path.open("rb") as file:
+        run = fr.Run.read(file)
+        assert not file.closed
+    assert (rows(run), run.name) == (expected, str(path))
+    for content in (bytearray(RUN), memoryview(RUN), io.BytesIO(RUN), OnlyRead(RUN), OnlyRead(gzip.compress(RUN))):
+        assert rows(fr.Run.read(content)) == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RUN)))
+    run = fr.Run.read("-")
+    assert (rows(run), run.name) == (expected, "<standard input>")
+
+
+def test_a_file_of_unknown_size_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "BLOCK", 100)
+    content = RUN * 100
+    assert rows(fr.Run.read(OnlyRead(content))) == rows(fr.Run.read(content))
+
+
+@pytest.mark.parametrize("name", ["missing.run", "."])
+def test_a_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^[^\n]*: (No such file or directory|Is a directory)$"):
+        fr.Run.read(tmp_path / name)
+
+
+def test_what_is_no_file() -> None:
+    with pytest.raises(InputError, match=r"^<file>: the file must be open for reading bytes: open it with mode 'rb'\.$"):
+        fr.Run.read(io.StringIO("1 Q0 a 1 1 t"))
+    with pytest.raises(InputError, match=r"^a file is given by its path, as bytes, or as an open file, not as int\.$"):
+        fr.Run.read(3)
+
+
+def test_a_file_that_fails_on_the_way() -> None:
+    class Failing(OnlyRead):
+        def read(self, size: int) -> bytes:
+            if not self.rest:
+                raise OSError(5, "Input/output error")
+            return super().read(size)
+
+    with pytest.raises(InputError, match=r"^<file>: Input/output error$"):
+        fr.Run.read(Failing(RUN))
+
+
+# --- arrays ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, pa.array, pd.Series, pl.Series, lambda ids: pa.array(ids).dictionary_encode()])
+def test_arrays_give_what_a_file_gives(form: Any) -> None:
+    run = fr.Run.from_arrays(form(["1", "1", "2"]), form(["a", "b", "a"]), form([2.5, 1.5, -1.0]))
+    assert rows(run) == rows(fr.Run.read(RUN))
+    qrels = fr.Qrels.from_arrays(form(["1", "2"]), form(["a", "b", "a"]), form([1, 0, 2]), offsets=[0, 2, 3])
+    assert rows(qrels) == rows(fr.Qrels.read(QRELS))
+    assert np.array_equal(run.code, fr.Run.read(RUN).code)
+
+
+def test_ids_of_any_type() -> None:
+    for ids in ([7, 8], np.array([7, 8], np.uint8), pa.array([7, 8], pa.int16()), [b"7", b"8"], ["7", "8"]):
+        qrels = fr.Qrels.from_arrays(ids, ids, [1, 0])
+        assert [document for _, document, _ in rows(qrels)] == [b"7", b"8"]
+        assert qrels.query_keys.to_pylist() == [b"7", b"8"]
+    assert fr.Qrels.from_arrays([7, 8], [7, 8], [1, 0]).query_ids.to_pylist() == [7, 8]
+
+
+def test_arrays_are_regrouped_and_nulls_left_out() -> None:
+    run = fr.Run.from_arrays(["b", "a", "b", "a"], ["w", "x", "y", "z"], pa.array([1.0, None, 3.0, 4.0]))
+    assert rows(run) == [("a", b"z", 4.0), ("b", b"w", 1.0), ("b", b"y", 3.0)]
+    assert run.regrouped == 2
+    assert [run.place(row) for row in range(3)] == ["row 3", "row 0", "row 2"]
+    qrels = fr.Qrels.from_arrays(["a", "b"], ["w", "x"], pa.array([None, 1]))
+    assert (len(qrels), rows(qrels)) == (2, [("b", b"x", 1.0)])
+
+
+def test_scores_keep_their_type() -> None:
+    for kind in (np.float32, np.float64, np.int64):
+        assert fr.Run.from_arrays(["q"], ["a"], np.array([1], kind)).scores.dtype == kind
+    assert fr.Run.from_arrays([], [], []).n_documents == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"doc_ids": ["a"]}, r"scores must have one entry a document, 1, not 2\."),
+        ({"values": [[1.0, 2.0]]}, r"scores must have one entry a document, 2, not 1x2\."),
+        ({"query_ids": ["q"]}, r"query_ids must have one entry a document, 2, not 1\."),
+        ({"query_ids": [0.5, 1.5]}, r"query_ids must be text or integers, not floats: .*"),
+        ({"query_ids": ["q", None]}, r"query_ids must not be null: row 1 is\."),
+        ({"doc_ids": ["a", None]}, r"doc_ids must not be null: row 1 is\."),
+        ({"doc_ids": [0.5, 1.5]}, r"doc_ids must be text or integers, not floats: .*"),
+        ({"values": ["x", "y"]}, r"scores must be numbers, not .*"),
+        ({"values": [1.0, math.nan]}, r"run: scores must not be NaN: nan at query 'q', document 'b' \(row 1\)\. .*"),
+        (
+            {"query_ids": ["q", "r"], "offsets": [0, 1]},
+            r"offsets must be 3 numbers that ascend from 0 to 2, one more than there are query_ids\.",
+        ),
+        ({"query_ids": ["q", "r"], "offsets": [0, 3, 2]}, r"offsets must be 3 numbers that ascend from 0 to 2, .*"),
+        (
+            {"query_ids": ["q", "q"], "offsets": [0, 1, 2]},
+            r"query_ids with offsets must name each query of the run once: 'q' stands there twice\.",
+        ),
+    ],
+)
+def test_arrays_that_cannot_be_read(given: dict[str, Any], message: str) -> None:
+    given = {"query_ids": ["q", "q"], "doc_ids": ["a", "b"], "values": [1.0, 2.0]} | given
+    values = given.pop("values")
+    with pytest.raises(InputError, match=rf"^{message}$"):
+        fr.Run.from_arrays(scores=values, **given)
+
+
+def test_labels_that_are_not_finite() -> None:
+    with pytest.raises(InputError, match=r"^qrels: labels must be finite: inf at query 'q', document 'b' \(row 1\)\. .*$"):
+        fr.Qrels.from_arrays(["q", "q"], ["a", "b"], [1.0, math.inf])
+
+
+# --- hashes and memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_hashes_are_not_equal_ids() -> None:
+    ids = [b"d%d" % i for i in range(20)] + [b"%d-document-%d" % (i % 3, i) for i in range(20)]
+    content = b"".join(b"q Q0 %s 1 %d t\n" % (document, i) for i, document in enumerate(ids[::2]))
+    judged = b"".join(b"q 0 %s %d\n" % (document, i % 2) for i, document in enumerate(ids[::3]))
+    qrels, run = fr.Qrels.read(judged), fr.Run.read(content)
+    expected = fr.evaluate_run(qrels, run, "AP,nDCG,NumRelRet")
+    colliding = [replace(pairs, code=np.zeros_like(pairs.code)) for pairs in (qrels, run)]
+    assert np.array_equal(fr.evaluate_run(*colliding, "AP,nDCG,NumRelRet").values, expected.values)
+
+
+def test_hashes_spread() -> None:
+    ids = [f"D{i}" for i in range(2000)] + ["x" * n for n in range(50)] + ["\0" * n for n in range(1, 50)]
+    code = fr.Run.from_arrays(["q"] * len(ids), ids, np.zeros(len(ids))).code
+    assert len(np.unique(code)) == len(code)
+    assert np.bincount((code & np.uint64(255)).astype(np.int64), minlength=256).max() < 40
+
+
+def test_nothing_given_is_written_to_or_kept_writeable() -> None:
+    given = np.array([0.5, 0.25])
+    run = fr.Run.from_arrays(["q", "q"], ["a", "b"], given)
+    for array in (run.scores, run.offsets, run.code, run.doc_ids.text, run.doc_ids.start):
+        assert not array.flags.writeable
+    assert given.flags.writeable
+
+
+@pytest.mark.compiled
+def test_the_kernels_see_one_type_each() -> None:
+    fr.Run.read(RUN)
+    fr.Qrels.read(QRELS)
+    fr.Run.from_arrays(["q"], ["a"], [1.0])
+    for kernel in (lines.read_run_lines, lines.read_qrels_lines, lines.find_field_ends, lines.hash_ids):
+        assert len(kernel.signatures) == 1
+
+
+def test_bits_of_bytes_by_its_twin() -> None:
+    data = np.arange(256, dtype=np.uint8)
+    for lowest, n in ((32, 1), (9, 5), (250, 6)):
+        for place in (0, 3, 192):
+            word = int(_kernel.bits_of_bytes.twin(data, place, lowest, n))
+            assert word == sum(1 << i for i, byte in enumerate(data[place : place + 64].tolist()) if lowest <= byte < lowest + n)
+
+
+def test_a_file_that_is_written_while_it_is_read_does_no_harm(tmp_path: Path) -> None:
+    # Read, not mapped: what the file becomes afterwards does not matter.
+    path = tmp_path / "a.run"
+    path.write_bytes(RUN)
+    run = fr.Run.read(path)
+    path.write_bytes(b"")
+    assert rows(run) == rows(fr.Run.read(RUN))
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[LONG])
+    writer.start()
+    run = fr.Run.read(path)
+    writer.join()
+    assert rows(run) == rows(fr.Run.read(LONG))
