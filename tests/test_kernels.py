@@ -81,8 +81,7 @@ def test_eight_threads_at_once_get_the_same_bits() -> None:
     found: list[bytes] = []
 
     def work() -> None:
-        for _ in range(3):
-            found.append(fr.evaluate(labels, scores, offsets, metrics=METRICS, threads=2).values.tobytes())
+        found.extend(fr.evaluate(labels, scores, offsets, metrics=METRICS, threads=2).values.tobytes() for _ in range(3))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
