@@ -29,22 +29,23 @@ if TYPE_CHECKING:
     from fastrank.engine.calls import evaluate as evaluate
     from fastrank.engine.evaluator import Evaluator as Evaluator
     from fastrank.engine.functions import auc as auc
-    from fastrank.engine.functions import average_precision as average_precision
     from fastrank.engine.functions import bpref as bpref
     from fastrank.engine.functions import concordance as concordance
     from fastrank.engine.functions import dcg as dcg
     from fastrank.engine.functions import err as err
-    from fastrank.engine.functions import f1 as f1
     from fastrank.engine.functions import idcg as idcg
     from fastrank.engine.functions import judged as judged
     from fastrank.engine.functions import ndcg as ndcg
     from fastrank.engine.functions import p_norm_push as p_norm_push
-    from fastrank.engine.functions import precision as precision
-    from fastrank.engine.functions import r_precision as r_precision
     from fastrank.engine.functions import rbp as rbp
-    from fastrank.engine.functions import recall as recall
-    from fastrank.engine.functions import reciprocal_rank as reciprocal_rank
-    from fastrank.engine.functions import success as success
+    from fastrank.engine.relevance_functions import average_precision as average_precision
+    from fastrank.engine.relevance_functions import f1 as f1
+    from fastrank.engine.relevance_functions import precision as precision
+    from fastrank.engine.relevance_functions import r_precision as r_precision
+    from fastrank.engine.relevance_functions import recall as recall
+    from fastrank.engine.relevance_functions import reciprocal_rank as reciprocal_rank
+    from fastrank.engine.relevance_functions import success as success
+    from fastrank.engine.ids import evaluate_ids as evaluate_ids
     from fastrank.engine.runs import evaluate_run as evaluate_run
     from fastrank.engine.tables import evaluate_table as evaluate_table
     from fastrank.engine.worked import Worked as Worked
@@ -74,8 +75,10 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("Convention", "conventions"), "convention"),
     **dict.fromkeys(("LabelledQueries", "evaluate"), "engine.calls"),
     "Evaluator": "engine.evaluator",
-    **dict.fromkeys(("auc", "average_precision", "bpref", "concordance", "dcg", "err", "f1", "idcg", "judged", "ndcg"), "engine.functions"),
-    **dict.fromkeys(("p_norm_push", "precision", "r_precision", "rbp", "recall", "reciprocal_rank", "success"), "engine.functions"),
+    **dict.fromkeys(("auc", "bpref", "concordance", "dcg", "err", "idcg", "judged", "ndcg", "p_norm_push", "rbp"), "engine.functions"),
+    **dict.fromkeys(("average_precision", "f1", "precision", "r_precision"), "engine.relevance_functions"),
+    **dict.fromkeys(("recall", "reciprocal_rank", "success"), "engine.relevance_functions"),
+    "evaluate_ids": "engine.ids",
     "evaluate_run": "engine.runs",
     "evaluate_table": "engine.tables",
     **dict.fromkeys(("Worked", "explain"), "engine.worked"),

@@ -1,49 +1,16 @@
-"""One function per metric family: labels and scores in, one value per query out.
+"""Functions of graded relevance and of whole lists: labels and scores in, one value per query out.
 
 All take the same data, in the same order: labels, scores, offsets. `ndcg` says how each is read.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fastrank.batch import make_batch
-from fastrank.engine.plan import Plan, make_plan
-from fastrank.engine.run import Run, run_blocks
-from fastrank.errors import InputError
-from fastrank.metrics import AP, AUC, DCG, ERR, IDCG, RBP, RR, Bpref, Concordance, F, Judged, Metric, P, PNormPush, R, Rprec, Success, nDCG
-
-Cutoffs = int | float | str | Sequence[int | float | str] | None
-
-
-def _judge(
-    metric: type[Metric], k: Cutoffs, parameters: dict[str, Any], labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any
-) -> np.ndarray:
-    several = isinstance(k, Sequence | np.ndarray) and not isinstance(k, str)
-    if several and not len(k):
-        raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
-    question = metric, tuple(k) if several else (k,), tuple(parameters.items())
-    try:
-        plan, places = _plan(*question)
-    except TypeError:  # a gain or discount given as a table cannot be looked up
-        plan, places = _plan.__wrapped__(*question)
-    batch = make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=plan.convention)
-    plan.check(batch)
-    work = Run(plan, batch, batch.scores)
-    run_blocks(work, None)
-    return work.columns[places].T if several else work.columns[0]
-
-
-@functools.lru_cache(maxsize=256)
-def _plan(metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...]) -> tuple[Plan, list[int]]:
-    """The plan of a call, and which of its metrics stands at each cutoff: the same cutoff may be asked for twice."""
-    metrics = [metric(k=k, **dict(parameters)) for k in ks]
-    plan = make_plan(metrics, "fastrank")
-    return plan, [plan.metrics.index(each.fill(plan.convention)) for each in metrics]
+from fastrank.engine.one_metric import Cutoffs, judge
+from fastrank.metrics import AUC, DCG, ERR, IDCG, RBP, Bpref, Concordance, Judged, PNormPush, nDCG
 
 
 def ndcg(
@@ -97,7 +64,7 @@ def ndcg(
     array([[1. , 1. ],
            [0. , 0.5]])
     """
-    return _judge(
+    return judge(
         nDCG, k, {"gain": gain, "discount": discount, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
     )
 
@@ -124,7 +91,7 @@ def dcg(
     >>> fr.dcg([3, 2, 0, 1, 2], k=5).round(4)  # 7 + 3/log2(3) + 1/log2(5) + 3/log2(6)
     array([10.484])
     """
-    return _judge(DCG, k, {"gain": gain, "discount": discount, "ties": ties}, labels, scores, offsets, sizes, query_ids)
+    return judge(DCG, k, {"gain": gain, "discount": discount, "ties": ties}, labels, scores, offsets, sizes, query_ids)
 
 
 def idcg(
@@ -148,194 +115,7 @@ def idcg(
     >>> fr.idcg([3, 2, 0, 1, 2], k=5).round(4)  # 7 + 3/log2(3) + 3/log2(4) + 1/log2(5)
     array([10.8235])
     """
-    return _judge(IDCG, k, {"gain": gain, "discount": discount}, labels, scores, offsets, sizes, query_ids)
-
-
-def reciprocal_rank(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """1 over the rank of the first relevant document, 0 when the top k holds none. The mean over queries is the MRR.
-
-    Source: Voorhees, TREC-8, 1999.
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.reciprocal_rank([1, 0, 0, 1, 0, 0, 0, 1], sizes=[1, 3, 4]).tolist()
-    [1.0, 0.3333333333333333, 0.25]
-    """
-    return _judge(RR, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
-
-
-def average_precision(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    denominator: str = "relevant",
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """Precision at the rank of each relevant document, averaged. The mean over queries is MAP.
-
-    AP@k = sum over relevant ranks r <= k of hits(r) / r, divided by `denominator`: "relevant" (P, all relevant documents), "min_k"
-    (min(P, k)), "min_k_retrieved" (min(P, k, list length)) or "hits" (relevant documents in the top k).
-    Source: Buckley and Voorhees, SIGIR 2000; trec_eval.
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.average_precision([3, 0, 2, 3, 1]).round(4)  # (1 + 2/3 + 3/4 + 4/5) / 4
-    array([0.8042])
-    """
-    return _judge(
-        AP, k, {"rel": rel, "denominator": denominator, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
-    )
-
-
-def precision(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    denominator: str = "k",
-    ties: str = "average",
-) -> np.ndarray:
-    """Share of the top k that is relevant.
-
-    P@k = hits(k) / k, also for lists shorter than k; denominator="retrieved" divides by min(k, list length).
-    Source: van Rijsbergen, Information Retrieval, 1979.
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.precision([1, 0, 1, 1, 0], k=[1, 5])
-    array([[1. , 0.6]])
-    """
-    return _judge(P, k, {"rel": rel, "denominator": denominator, "ties": ties}, labels, scores, offsets, sizes, query_ids)
-
-
-def recall(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """Share of the relevant documents that is in the top k: hits(k) / P.
-
-    Source: van Rijsbergen, Information Retrieval, 1979.
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.recall([1, 0, 0, 1, 0], k=[1, 5])
-    array([[0.5, 1. ]])
-    """
-    return _judge(R, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
-
-
-def f1(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """Harmonic mean of precision and recall at k: 2 * hits(k) / (k + P).
-
-    Source: van Rijsbergen, Information Retrieval, 1979. Other weights: the metric F(beta=...).
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.f1([1, 0, 1, 1, 0], k=2)  # 2 * 1 / (2 + 3)
-    array([0.4])
-    """
-    return _judge(F, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
-
-
-def success(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    k: Cutoffs = None,
-    rel: float | str = 1,
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """Hit rate: 1 when the top k holds a relevant document, else 0; with ties the chance of it.
-
-    Source: trec_eval, success.
-
-    Data, `k` and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.success([0, 1, 1], k=[1, 2])
-    array([[0., 1.]])
-    """
-    return _judge(Success, k, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
-
-
-def r_precision(
-    labels: Any,
-    scores: Any = None,
-    offsets: Any = None,
-    *,
-    sizes: Any = None,
-    query_ids: Any = None,
-    rel: float | str = 1,
-    ties: str = "average",
-    no_relevant: str = "zero",
-) -> np.ndarray:
-    """Precision at rank P, the number of relevant documents.
-
-    Source: trec_eval, Rprec.
-
-    Data and `ties` as in `ndcg`; float64[n_queries]; errors: `InputError`.
-    `rel`: the lowest relevant label, or a bound such as ">0.5".
-
-    >>> import fastrank as fr
-    >>> fr.r_precision([1, 0, 1, 1, 0]).round(4)  # 2 of the first 3
-    array([0.6667])
-    """
-    return _judge(Rprec, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
+    return judge(IDCG, k, {"gain": gain, "discount": discount}, labels, scores, offsets, sizes, query_ids)
 
 
 def err(
@@ -362,7 +142,7 @@ def err(
     >>> fr.err([4, 0, 1]) == 15 / 16 + 1 / 3 * 1 / 16 * 1 / 16
     array([ True])
     """
-    return _judge(ERR, k, {"max_label": max_label, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
+    return judge(ERR, k, {"max_label": max_label, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def rbp(
@@ -388,7 +168,7 @@ def rbp(
     >>> fr.rbp([1, 0, 1]).round(4)  # 0.2 * (1 + 0.64)
     array([0.328])
     """
-    return _judge(RBP, k, {"p": p, "rel": rel, "ties": ties}, labels, scores, offsets, sizes, query_ids)
+    return judge(RBP, k, {"p": p, "rel": rel, "ties": ties}, labels, scores, offsets, sizes, query_ids)
 
 
 def bpref(
@@ -414,7 +194,7 @@ def bpref(
     >>> fr.bpref([1, 0, None, 1])  # (1 + (1 - 1/1)) / 2
     array([0.5])
     """
-    return _judge(Bpref, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
+    return judge(Bpref, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def auc(
@@ -439,7 +219,7 @@ def auc(
     >>> fr.auc([1, 0, 1, 0])  # one of four pairs is lost
     array([0.75])
     """
-    return _judge(AUC, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
+    return judge(AUC, None, {"rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def concordance(
@@ -462,7 +242,7 @@ def concordance(
     >>> fr.concordance([2, 0, 1]).round(4)  # 0 stands above 1: two of three pairs
     array([0.6667])
     """
-    return _judge(Concordance, None, {"ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
+    return judge(Concordance, None, {"ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def p_norm_push(
@@ -488,9 +268,7 @@ def p_norm_push(
     >>> fr.p_norm_push([0, 1, 0])  # (1^4 + 0^4) / 2
     array([0.5])
     """
-    return _judge(
-        PNormPush, None, {"p": p, "rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids
-    )
+    return judge(PNormPush, None, {"p": p, "rel": rel, "ties": ties, "no_relevant": no_relevant}, labels, scores, offsets, sizes, query_ids)
 
 
 def judged(
@@ -513,4 +291,4 @@ def judged(
     >>> fr.judged([1, None, 0], k=[1, 2])
     array([[1. , 0.5]])
     """
-    return _judge(Judged, k, {"ties": ties}, labels, scores, offsets, sizes, query_ids)
+    return judge(Judged, k, {"ties": ties}, labels, scores, offsets, sizes, query_ids)

@@ -1,0 +1,44 @@
+"""One metric family over arrays: what the functions of `functions` and `relevance_functions` have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrank.batch import make_batch
+from fastrank.engine.plan import Plan, make_plan
+from fastrank.engine.run import Run, run_blocks
+from fastrank.errors import InputError
+from fastrank.metrics import Metric
+
+Cutoffs = int | float | str | Sequence[int | float | str] | None
+
+
+def judge(
+    metric: type[Metric], k: Cutoffs, parameters: dict[str, Any], labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any
+) -> np.ndarray:
+    """A metric family over arrays, at each cutoff asked for: float64[n_queries], or a column a cutoff for a sequence of them."""
+    several = isinstance(k, Sequence | np.ndarray) and not isinstance(k, str)
+    if several and not len(k):
+        raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
+    question = metric, tuple(k) if several else (k,), tuple(parameters.items())
+    try:
+        plan, places = _plan(*question)
+    except TypeError:  # a gain or discount given as a table cannot be looked up
+        plan, places = _plan.__wrapped__(*question)
+    batch = make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=plan.convention)
+    plan.check(batch)
+    work = Run(plan, batch, batch.scores)
+    run_blocks(work, None)
+    return work.columns[places].T if several else work.columns[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...]) -> tuple[Plan, list[int]]:
+    """The plan of a call, and which of its metrics stands at each cutoff: the same cutoff may be asked for twice."""
+    metrics = [metric(k=k, **dict(parameters)) for k in ks]
+    plan = make_plan(metrics, "fastrank")
+    return plan, [plan.metrics.index(each.fill(plan.convention)) for each in metrics]
