@@ -42,6 +42,7 @@ class Shape:
     longest: int
     relevant: float  # share of relevant documents in a typical query; most queries have at least one
     barren: float = 0.015  # share of queries with nothing relevant
+    spread: float = 2.0  # a query's share of relevant documents is up to 2^spread times the typical one, or as many times less
     step: float = 0.0  # scores are whole multiples of it; 0: as fine as float32
     huge: int = 0  # length of the first query, when it stands out
 
@@ -55,8 +56,8 @@ SHAPES = {
     "sparse": Shape("one relevant document among a thousand", 20_000, "fixed", 1000, 1000, 0.0),
     "dense": Shape("most documents relevant", 200_000, "fixed", 100, 100, 0.6),
     # What the benchmarks are made of: a tenth of all documents relevant, or five of a thousand.
-    **{f"tenth{n}": Shape(f"lists of {n:,}, a tenth relevant", 20_000_000 // n, "fixed", n, n, 0.08) for n in LENGTHS},
-    "five1000": Shape("lists of 1,000, five relevant", 20_000, "fixed", 1000, 1000, 0.004),
+    **{f"tenth{n}": Shape(f"lists of {n:,}, a tenth relevant", 20_000_000 // n, "fixed", n, n, 0.1, spread=0.0) for n in LENGTHS},
+    "five1000": Shape("lists of 1,000, five relevant", 20_000, "fixed", 1000, 1000, 0.005, spread=0.0),
     "ties": Shape("about ten documents to each distinct score of a query", 200_000, "fixed", 100, 100, 0.1, step=0.5),
     "huge": Shape("one query of a million documents; further ones are short", 1, "lognormal", 20, 1000, 0.01, huge=1_000_000),
 }
@@ -111,8 +112,9 @@ def _lengths(shape: Shape, name: str, queries: int, seed: int) -> np.ndarray:
 
 
 def _shares(shape: Shape, name: str, queries: int, seed: int) -> np.ndarray:
-    """The chance that a document of query q is relevant: a quarter to four times the typical one, or BARREN."""
-    share = np.minimum(shape.relevant * np.exp2(np.clip(_normal(_stream(seed, name, "shares"), queries), -2.0, 2.0)), 0.9)
+    """The chance that a document of query q is relevant: about the typical one, or BARREN."""
+    spread = np.clip(_normal(_stream(seed, name, "shares"), queries), -shape.spread, shape.spread)
+    share = np.minimum(shape.relevant * np.exp2(spread), 0.9)
     order = np.argsort(_stream(seed, name, "barren").random_raw(queries), kind="stable")
     share[order[: round(shape.barren * queries)]] = BARREN
     return share

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.data import FULL, QUICK, TINY
+from benchmarks.peers import why_absent
 from benchmarks.rows import ROWS
 
 
@@ -36,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if failures else 0
     setting = replace(QUICK if given.quick else FULL, large=given.large)
     places = report.Places.inside(given.out) if given.out else None if given.quick else report.Places()
+    if places is not None and (reason := why_absent("matplotlib")) is not None:
+        parser.error(f"the plots need matplotlib: {reason}")
     if setting.divisor > 1:
         console.print(f"{setting.name}: one part in {setting.divisor} of each shape. The marks are those of the whole.", highlight=False)
     everything = report.run(rows, setting, places, keep=given.rows is not None, console=console)

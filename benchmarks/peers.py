@@ -133,15 +133,13 @@ def _torchmetrics(data: Data, threads: int) -> Value:
 LIGHTGBM = ArrayPeer("LightGBM ndcg@10", "lightgbm", _lightgbm, convention="lightgbm")
 XGBOOST = ArrayPeer("XGBoost ndcg@10", "xgboost", _xgboost, convention="xgboost")
 POLARS = ArrayPeer("polars, an expression for nDCG@10", "polars", _polars, ties="input")
-SKLEARN = ArrayPeer("scikit-learn ndcg_score", "sklearn", _sklearn, convention="sklearn", documents=10**6)
+SKLEARN = ArrayPeer("scikit-learn ndcg_score", "sklearn", _sklearn, convention="sklearn", documents=200_000)
 # It orders equal scores as a sort that is not stable leaves them, which moves a few queries in a thousand.
 SKLEARN_WITHOUT_TIES = ArrayPeer(
-    "scikit-learn ndcg_score, ignore_ties=True", "sklearn", _sklearn_without_ties, convention="sklearn", documents=10**6, tolerance=1e-3
+    "scikit-learn ndcg_score, ignore_ties=True", "sklearn", _sklearn_without_ties, convention="sklearn", documents=200_000, tolerance=1e-3
 )
 # In float32.
-TORCHMETRICS = ArrayPeer(
-    "torchmetrics RetrievalNormalizedDCG", "torchmetrics", _torchmetrics, "nDCG(gain='linear')@10", documents=200_000, tolerance=1e-5
-)
+TORCHMETRICS = ArrayPeer("torchmetrics RetrievalNormalizedDCG", "torchmetrics", _torchmetrics, "nDCG(gain='linear')@10", tolerance=1e-5)
 
 
 @functools.cache

@@ -63,8 +63,9 @@ def seconds_of(run: Callable[[], Any], number: int = 1) -> float:
 def medians(calls: list[Call], *, rounds: int, seconds: float) -> tuple[list[float], int]:
     """The median figure of each call, and over how many rounds.
 
-    The calls take turns, so that whatever else the machine does meets all of them. A first run of each, which compiles and fills caches,
-    is not counted. There are `rounds` rounds at least, and more until `seconds` have passed.
+    The calls take turns, so that whatever else the machine does meets all of them. First runs, which compile and fill caches, are not
+    counted: calls timed here run twice beforehand, and those that report their figure see to it themselves. There are `rounds` rounds at
+    least, and more until `seconds` have passed.
     """
     numbers = [1 if call.reports else _number(call.run) for call in calls]
     figures: list[list[float]] = [[] for _ in calls]

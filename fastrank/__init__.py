@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fastrank.engine.functions import ndcg as ndcg
     from fastrank.engine.functions import p_norm_push as p_norm_push
     from fastrank.engine.functions import rbp as rbp
+    from fastrank.engine.ids import evaluate_ids as evaluate_ids
     from fastrank.engine.relevance_functions import average_precision as average_precision
     from fastrank.engine.relevance_functions import f1 as f1
     from fastrank.engine.relevance_functions import precision as precision
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from fastrank.engine.relevance_functions import recall as recall
     from fastrank.engine.relevance_functions import reciprocal_rank as reciprocal_rank
     from fastrank.engine.relevance_functions import success as success
-    from fastrank.engine.ids import evaluate_ids as evaluate_ids
     from fastrank.engine.runs import evaluate_run as evaluate_run
     from fastrank.engine.tables import evaluate_table as evaluate_table
     from fastrank.engine.worked import Worked as Worked

@@ -193,6 +193,28 @@ def _load_word(text: Any, place: Any) -> Any:
     return text[place : place + 8].copy().view("<u8")[0]
 
 
+def _build_store_word() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def store_word(_typing: Any, text: Any, _place: Any, _word: Any) -> Any:
+        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), ir.IntType(64).as_pointer())
+            builder.store(arguments[2], place, align=1)
+            return context.get_dummy_value()
+
+        return types.none(text, types.int64, types.uint64), emit
+
+    return store_word
+
+
+def _store_word(text: Any, place: Any, word: Any) -> None:
+    """Write eight bytes from a place on, the lowest first, given a pointer to bytes. There must be room: nothing checks."""
+    text[place : place + 8] = word.reshape(1).view(text.dtype)
+
+
 def _build_bits_of_bytes() -> Any:
     from llvmlite import ir
     from numba import types
@@ -256,6 +278,7 @@ trailing_zeros = Intrinsic(_trailing_zeros, _build_trailing_zeros)
 leading_zeros = Intrinsic(_leading_zeros, _build_leading_zeros)
 pointer = Intrinsic(_pointer, _build_pointer)
 load_word = Intrinsic(_load_word, _build_load_word)
+store_word = Intrinsic(_store_word, _build_store_word)
 bits_of_bytes = Intrinsic(_bits_of_bytes, _build_bits_of_bytes)
 wide_product = Intrinsic(_wide_product, _build_wide_product)
 set_bits = Intrinsic(_set_bits, _build_set_bits)

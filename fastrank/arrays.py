@@ -21,6 +21,8 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     ordinal: only the order of the values matters. Numbers of no machine type (decimals, huge integers) then come as their ranks and
     not rounded to doubles, which could make some of them equal.
     """
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind == "O":
+        value = value.filled(None)
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None

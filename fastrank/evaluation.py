@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
     from fastrank.metrics.base import Metric
 
@@ -43,10 +42,15 @@ class Note:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the greatest value of each query and metric over the orders of equal scores, float64[n_queries, n_metrics]."""
+    """What the value of each query and metric could be, float64[n_queries, n_metrics].
+
+    `low` and `high`: the least and the greatest over the orders of equal scores. `if_relevant`: the value if every retrieved document
+    that nobody judged were as relevant as the best judged one of its query.
+    """
 
     low: np.ndarray
     high: np.ndarray
+    if_relevant: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,7 @@ class Evaluation:
         save(self, path)
 
     def to_arrow(self) -> pa.Table:
-        """One row per query: query_id, the `by` columns, weight, then a float64 column per metric (and two for its bounds).
+        """One row per query: query_id, the `by` columns, weight, then a float64 column per metric (and three for its bounds).
 
         The schema's metadata holds, under "fastrank", JSON with full names, formulas, convention and notes.
         """
@@ -335,7 +339,7 @@ class Evaluation:
         """The summary as strict JSON: full names, formulas, convention, means, intervals, counts, slices, notes. NaN is null."""
         return to_json(self.summary(confidence).to_dict())
 
-    def plot(self, *, confidence: float = 0.95, dark: bool = False) -> Figure:
+    def plot(self, *, confidence: float = 0.95, dark: bool = False) -> Any:
         """A matplotlib figure: each metric's mean with its interval, and how its values are distributed over queries.
 
         `dark` draws it for a dark background. Needs matplotlib (`pip install 'fastrank-metrics[plot]'`); InputError where it is missing.

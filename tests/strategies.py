@@ -77,7 +77,7 @@ def random_batch(
     draw = np.random.default_rng(seed)
     offsets = np.concatenate(([0], np.cumsum(draw.integers(shortest, longest + 1, n_queries)))).astype(np.int64)
     n = offsets[-1]
-    labels, scores = draw.choice(grades, n), draw.integers(0, n_levels, n) / 4
+    labels, scores = draw.choice(np.array(grades, np.float64), n), draw.integers(0, n_levels, n) / 4
     if missing:
         fate = draw.choice(3, n, p=[0.7, 0.15, 0.15])
         labels[fate == 1], scores[fate == 2] = np.nan, np.nan

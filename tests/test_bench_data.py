@@ -135,6 +135,10 @@ def test_each_shape_is_what_its_name_says() -> None:
     assert lengths("lognormal").max() > 10 * np.median(lengths("lognormal"))
     assert relevant("sparse") <= 1 / 1000
     assert relevant("dense") > 0.5
+    for length in make.LENGTHS:
+        assert set(np.diff(make.generate(f"tenth{length}", 5).offsets)) == {length}
+    assert relevant("tenth1000") == pytest.approx(0.1, rel=0.05)
+    assert relevant("five1000") == pytest.approx(0.005, rel=0.1)
     assert lengths("huge")[0] == 1_000_000
     ties = make.generate("ties", 20)
     assert all(len(set(part)) < 25 for part in np.split(ties.scores, ties.offsets[1:-1]))

@@ -437,12 +437,7 @@ def test_malformed_lines_name_the_file(tmp_path: Path) -> None:
         ({"qrels": fr.Run.read(RUN)}, r"qrels must be judgements, not a Run: the order is qrels, run\."),
         ({"run": fr.Qrels.read(QRELS)}, r"run must be a ranking, not Qrels: the order is qrels, run\."),
         ({"qrels": "-", "run": "-"}, r"qrels and run cannot both come from standard input: give a path for one of them\."),
-        ({"qrels": 3}, r"a file is given by its path, as bytes, or as an open file, not as int\."),
-        ({"run": {"q": [1]}}, r"run\['q'\] must be a dict of documents, not list\."),
-        ({"run": {"q1": {0.5: 1.0}}}, r"doc_ids must be text or integers, not floats: .*"),
-        ({"run": {"q1": {"a": math.nan}}}, r"run: scores must not be NaN: nan at query 'q1', document 'a' \(row 0\)\. .*"),
-        ({"run": {"q1": {"a": "x"}}}, r"scores must be numbers, not .*"),
-        ({"qrels": {"q1": {"a": math.inf}}}, r"qrels: labels must be finite: inf at query 'q1', document 'a' \(row 0\)\. .*"),
+        ({"qrels": 3}, r"qrels must be a file \(its path, bytes, or open\), a dict of dicts, a table, or fr\.Qrels, not int\."),
     ],
 )
 def test_what_cannot_be_evaluated(options: dict[str, Any], message: str) -> None:

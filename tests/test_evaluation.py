@@ -225,7 +225,8 @@ def test_slices_of_parts_merge_to_those_of_the_whole() -> None:
 
 
 def test_bounds_are_averaged_like_the_values() -> None:
-    bounds = Bounds(low=np.array([[0.25], [math.nan]]), high=np.array([[0.75], [math.nan]]))
+    low, high = np.array([[0.25], [math.nan]]), np.array([[0.75], [math.nan]])
+    bounds = Bounds(low, high, if_relevant=high)
     result = evaluation([0.5, math.nan], (SKIPPING,), bounds=bounds)
     assert result.summary().rows[0].bounds == (0.25, 0.75)
     assert "[0.2500, 0.7500]" in repr(result)
@@ -370,7 +371,7 @@ def test_markup_in_names_is_text() -> None:
 
 def test_the_queries_that_enter_each_mean_are_shown_beside_several_systems() -> None:
     skipping = evaluation([math.nan, 0.5, 1.0], (SKIPPING,), no_relevant=[1])
-    bounded = evaluation([0.5, 0.5, 1.0], (SKIPPING,), bounds=Bounds(np.zeros((3, 1)), np.ones((3, 1))))
+    bounded = evaluation([0.5, 0.5, 1.0], (SKIPPING,), bounds=Bounds(np.zeros((3, 1)), np.ones((3, 1)), np.ones((3, 1))))
     text = table({"a": skipping, "b": bounded})
     assert "n = 2" in text
     assert "ties [0.0000, 1.0000]" in text
@@ -413,7 +414,7 @@ def test_separated_values_are_a_record_per_system_slice_and_metric_in_full_preci
 
 
 def test_a_single_result_needs_no_system_nor_slice_columns() -> None:
-    bounds = Bounds(np.zeros((2, 1)), np.ones((2, 1)))
+    bounds = Bounds(np.zeros((2, 1)), np.ones((2, 1)), np.ones((2, 1)))
     header, record = csv.reader(io.StringIO(table(evaluation([0.25, 0.75], bounds=bounds), "csv")))
     assert header[:2] == ["metric", "mean"]
     assert dict(zip(header, record, strict=True)) | {"mean": "0.5", "lowest": "0.0", "highest": "1.0"} == dict(

@@ -64,6 +64,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "confidence_interval": lambda: fr.confidence_interval(results()["one"]["RR"]),
     "discriminative_power": lambda: fr.discriminative_power(results()),
     "evaluate": lambda: fr.evaluate(LABELS, SCORES, OFFSETS),
+    "evaluate_ids": lambda: fr.evaluate_ids([["a", "b"]], [{"b"}]),
     "evaluate_run": lambda: fr.evaluate_run(QRELS, RUN),
     "evaluate_table": lambda: fr.evaluate_table(table()),
     "explain": lambda: fr.explain("nDCG@2", [1, 0]),
@@ -93,7 +94,7 @@ def test_every_function_can_be_called_twice_after_every_module_was_imported() ->
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     for name in fr.__all__:
-        if name in VALUES or isinstance(getattr(fr, name), type) and name not in CALLS:
+        if name in VALUES or (isinstance(getattr(fr, name), type) and name not in CALLS):
             continue
         call = CALLS.get(name)
         for _ in range(2):

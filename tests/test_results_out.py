@@ -143,7 +143,8 @@ def test_every_double_travels(tmp_path: Path) -> None:
     values = np.array([[math.nan, 0.0], [-0.0, 5e-324], [1 / 3, np.nextafter(1, 0)], [0.0, 1e308]])
     values.view(np.int64)[0, 0] |= 7  # a NaN of its own
     metrics = fr.evaluate([1], metrics="RR,AP").metrics
-    result = Evaluation(metrics, conventions["fastrank"], values=values, n_queries=4, no_relevant=(1, 0), bounds=Bounds(values - 1, values))
+    bounds = Bounds(values - 1, values, values + 1)
+    result = Evaluation(metrics, conventions["fastrank"], values=values, n_queries=4, no_relevant=(1, 0), bounds=bounds)
     found = travelled(result, tmp_path)
     assert found.values is not None
     assert found.values.tobytes() == values.tobytes()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -142,14 +142,26 @@ def test_more_than_six_fields_are_counted() -> None:
     assert run.n_longer == 2
 
 
-def line_by_line(content: bytes, n_fields: int) -> list[tuple[bytes, bytes, float]]:
-    """The plainest reader of lines that are well formed."""
+class Row(NamedTuple):
+    query: bytes
+    document: bytes
+    value: float
+    line: int
+
+
+def number(word: bytes) -> float:
+    return float.fromhex(word.decode()) if b"x" in word else float(word)
+
+
+def line_by_line(content: bytes, n_fields: int) -> list[Row]:
+    """The plainest reader of lines that are well formed: rows as they come out, sorted by query when those of one are not together."""
     found = []
-    for line in content.split(b"\n"):
-        words = line.split()  # bytes: ASCII white space alone
+    for line, written in enumerate(content.split(b"\n"), 1):
+        words = written.split()  # bytes: ASCII white space alone
         if words and not words[0].startswith(b"#"):
-            found.append((words[0], words[2], float(words[n_fields - 2 if n_fields == 6 else 3])))
-    return found
+            found.append(Row(words[0], words[2], number(words[4 if n_fields == 6 else 3]), line))
+    turns = [row.query for i, row in enumerate(found) if i == 0 or found[i - 1].query != row.query]
+    return found if len(turns) == len(set(turns)) else sorted(found, key=lambda row: row.query)
 
 
 BLANKS = st.sampled_from([b" ", b"\t", b"  ", b" \v\f\r "])
@@ -178,36 +190,41 @@ def texts(draw: st.DrawFn, n_fields: int) -> bytes:
     return content[:-1] if draw(st.booleans()) else content
 
 
-def by_query(found: list[tuple[bytes, bytes, float]]) -> list[tuple[bytes, bytes, float]]:
-    """Rows as they come out: regrouped and sorted when those of a query are not together."""
-    queries = [query for query, _, _ in found]
-    turns = [query for i, query in enumerate(queries) if i == 0 or queries[i - 1] != query]
-    return found if len(turns) == len(set(turns)) else sorted(found, key=lambda row: row[0])
-
-
-def number(word: bytes) -> float:
-    return float.fromhex(word.decode()) if b"x" in word else float(word)
-
-
-@given(content=texts(6), size=st.sampled_from([1, 40, 10**6]))
-def test_any_run_gives_the_rows_of_the_plainest_reader(content: bytes, size: int) -> None:
-    plain = by_query([(q, d, v) for q, d, v in line_by_line(content.replace(b"0x1p3", b"8.0"), 6)])
+@pytest.mark.parametrize(("kind", "n_fields"), [(fr.Run, 6), (fr.Qrels, 4)])
+@given(data=st.data(), size=st.sampled_from([1, 40, 10**6]), on_disk=st.booleans())
+def test_any_text_gives_the_rows_of_the_plainest_reader(
+    kind: type[Pairs], n_fields: int, data: st.DataObject, size: int, on_disk: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = data.draw(texts(n_fields))
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_bytes(content)
+    plain = line_by_line(content, n_fields)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trec, "PIECE", size)
+        patch.setattr(text, "PIECE", size)
         patch.setattr(trec, "FEWEST", size)
         for threads in (1, 3):
-            run = fr.Run.read(content, threads=threads)
-            assert [(q.encode(), d, v) for q, d, v in rows(run)] == [(q, d, v) for q, d, v in plain]
+            pairs = kind.read(path if on_disk else content, threads=threads)
+            found = [(query.encode(), document, value) for query, document, value in rows(pairs)]
+            assert found == [row[:3] for row in plain]
+            assert [pairs.place(i) for i in range(len(plain))] == [f"line {row.line}" for row in plain]
 
 
-@given(content=texts(4), size=st.sampled_from([1, 40, 10**6]))
-def test_any_qrels_give_the_rows_of_the_plainest_reader(content: bytes, size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trec, "PIECE", size)
-        patch.setattr(trec, "FEWEST", size)
-        for threads in (1, 3):
-            qrels = fr.Qrels.read(content, threads=threads)
-            assert [(q.encode(), d, v) for q, d, v in rows(qrels)] == by_query(line_by_line(content, 4))
+def test_more_lines_without_a_row_than_a_kernel_notes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec, "NOTED", 3)
+    run = fr.Run.read(b"\n" * 10 + RUN + b"# x\n" * 10 + b"3 Q0 a 1 1 t\n")
+    assert [run.place(row) for row in range(4)] == ["line 11", "line 12", "line 13", "line 24"]
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_bytes(RUN)
+    opened = text.open_text(path)
+    path.write_bytes(RUN[:-4])
+    pieces = [piece.data[piece.first : piece.last].tobytes() for piece in opened.pieces(opened.begin, opened.end)]
+    assert b"".join(pieces) == RUN[:-4] + b"\n"
+    path.write_bytes(b"")
+    assert list(opened.pieces(opened.begin, opened.end)) == []
+    assert opened.cut(3) == [0, len(RUN)]
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------------------
@@ -272,7 +289,7 @@ def test_what_python_writes_is_read_back(value: float) -> None:
 
 
 def test_more_odd_numbers_than_a_kernel_notes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec, "ODD", 3)
+    monkeypatch.setattr(trec, "NOTED", 3)
     words = ["0x1p3", "1", "inf", "0x1p4"] * 5
     assert scores(words).tolist() == [8.0, 1.0, math.inf, 16.0] * 5
 
@@ -316,7 +333,7 @@ def test_a_malformed_qrels_line_is_named_by_its_number_and_text(line: bytes, rul
 
 @pytest.mark.parametrize("size", [1, 30, 10**6])
 def test_the_first_wrong_line_is_named_whatever_the_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec, "PIECE", size)
+    monkeypatch.setattr(text, "PIECE", size)
     monkeypatch.setattr(trec, "FEWEST", size)
     content = RUN + b"3 Q0 a 1 x t\n" + RUN + b"4 Q0\n"
     with pytest.raises(InputError, match=r"line 4: score must be a number: '3 Q0 a 1 x t'$"):
@@ -552,15 +569,6 @@ def test_bits_of_bytes_by_its_twin() -> None:
         for place in (0, 3, 192):
             word = int(_kernel.bits_of_bytes.twin(data, place, lowest, n))
             assert word == sum(1 << i for i, byte in enumerate(data[place : place + 64].tolist()) if lowest <= byte < lowest + n)
-
-
-def test_a_file_that_is_written_while_it_is_read_does_no_harm(tmp_path: Path) -> None:
-    # Read, not mapped: what the file becomes afterwards does not matter.
-    path = tmp_path / "a.run"
-    path.write_bytes(RUN)
-    run = fr.Run.read(path)
-    path.write_bytes(b"")
-    assert rows(run) == rows(fr.Run.read(RUN))
 
 
 def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:

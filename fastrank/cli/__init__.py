@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from fastrank.cli.comparing import compare
 from fastrank.cli.evaluating import evaluate
 from fastrank.cli.explaining import explain
 from fastrank.cli.listing import conventions, metrics
@@ -98,7 +99,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for each in (evaluate, explain, metrics, conventions, warmup):
+for each in (evaluate, compare, explain, metrics, conventions, warmup):
     commands.add_command(each)
 
 

@@ -25,15 +25,14 @@ def complete_convention(_context: click.Context, _parameter: click.Parameter, in
     return [name for name in conventions if name.startswith(incomplete)]
 
 
-def convention_option() -> Decorator:
+def convention_option(default: str | None = "fastrank", note: str = "Default: fastrank.") -> Decorator:
     """What metric names leave open."""
     return click.option(
         "--convention",
-        default="fastrank",
-        show_default=True,
+        default=default,
         metavar="NAME",
         shell_complete=complete_convention,
-        help="Whose formulas the names mean: fastrank, lightgbm, xgboost, xgboost-, catboost or sklearn.",
+        help=f"Whose formulas the names mean; fastrank conventions lists them. {note}",
     )
 
 

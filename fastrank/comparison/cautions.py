@@ -93,46 +93,54 @@ class Cautions:
 
     # --- metrics -----------------------------------------------------------------------------------------------------------------
 
-    def _ties(self, m: int) -> Iterator[Note]:
-        tied = max((note.count for each in self.aligned.evaluations for note in each.notes if note.kind == "ties"), default=0)
-        bounds = [self._bounds(s, m) for s in range(len(self.aligned.names))]
-        if any(each is None for each in bounds):
-            if tied:
-                yield Note(
-                    "ties",
-                    tied,
-                    f"{_plural(tied, 'query')} with equal scores: evaluate with bounds=True to learn whether their order could turn the "
-                    "result.",
-                )
-            return
+    def _moved(self, m: int, bounds: list[tuple[float, float] | None]) -> Iterator[tuple[Difference, float, float]]:
+        """Differences that could move by more than they are, with the least and the greatest that they could be."""
         for found in self._of(m):
             one, other = (bounds[self.aligned.names.index(name)] for name in (found.baseline, found.system))
-            assert one is not None
-            assert other is not None
+            if one is None or other is None:
+                continue
             least, greatest = other[0] - one[1], other[1] - one[0]
             d = found.difference.estimate
             if max(greatest - d, d - least) > abs(d) and greatest - least > 1e-12:
-                yield Note(
-                    "ties",
-                    tied,
-                    f"Equal scores could move more than is at stake: by their order alone {found.system} minus {found.baseline} in "
-                    f"{found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
-                )
+                yield found, least, greatest
 
-    def _bounds(self, s: int, m: int) -> tuple[float, float] | None:
+    def _ties(self, m: int) -> Iterator[Note]:
+        tied = max((note.count for each in self.aligned.evaluations for note in each.notes if note.kind == "ties"), default=0)
+        bounds = [self._bounds(s, m, ("low", "high")) for s in range(len(self.aligned.names))]
+        if tied and None in bounds:
+            words = "evaluate with bounds=True to learn whether their order could turn the result"
+            yield Note("ties", tied, f"{_plural(tied, 'query')} with equal scores: {words}.")
+        for found, least, greatest in self._moved(m, bounds):
+            yield Note(
+                "ties",
+                tied,
+                f"Equal scores could move more than is at stake: by their order alone {found.system} minus {found.baseline} in "
+                f"{found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
+            )
+
+    def _bounds(self, s: int, m: int, sides: tuple[str, str]) -> tuple[float, float] | None:
+        """The mean of both sides of a system's bounds, where it was evaluated with them; the lesser first."""
         evaluation, rows = self.aligned.evaluations[s], self.aligned.rows[s]
         if evaluation.bounds is None:
             return None
         column = evaluation.metrics.index(self.aligned.metrics[m])
-        weights = self.aligned.weights
-        low, high = (_mean(side[rows, column], weights) for side in (evaluation.bounds.low, evaluation.bounds.high))
+        values = {"values": evaluation.values} | vars(evaluation.bounds)
+        low, high = sorted(_mean(values[side][rows, column], self.aligned.weights) for side in sides)
         return low, high
 
     def _unjudged(self, m: int) -> Iterator[Note]:
-        """What the share of judged documents among the first k says, where some system was evaluated by Judged."""
+        """What unjudged documents could do, by the bounds where there are any, else the share of them, where Judged was asked for."""
+        bounds = [self._bounds(s, m, ("values", "if_relevant")) for s in range(len(self.aligned.names))]
+        for found, least, greatest in self._moved(m, bounds):
+            yield Note(
+                "unjudged",
+                found.n_queries,
+                f"Documents that nobody judged could move more than is at stake: as all of one system's are relevant and none of the "
+                f"other's, {found.system} minus {found.baseline} in {found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
+            )
         for s, (name, evaluation) in enumerate(zip(self.aligned.names, self.aligned.evaluations, strict=True)):
             column = _judged_column(evaluation, self.aligned.metrics[m])
-            if column is None:
+            if column is None or bounds[s] is not None:
                 continue
             judged = _mean(evaluation[evaluation.names[column]][self.aligned.rows[s]], self.aligned.weights)
             if judged < 1:

@@ -28,7 +28,6 @@ from fastrank.evaluation import to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
     from fastrank.comparison.alignment import LeftOut
     from fastrank.comparison.intervals import Interval
@@ -219,6 +218,11 @@ class Comparison:
             "notes": [_plain(note) for note in self.notes],
         }
 
+    @property
+    def deciding(self) -> Metric:
+        """The primary metric; the first one where none was named."""
+        return self.metrics[self._metric(self.primary or self.names[0])]
+
     def watched(self, name: str) -> bool:
         """Whether a metric is shown without a verdict."""
         return self.primary is not None and name != self.primary
@@ -258,7 +262,7 @@ class Comparison:
 
         return comparison_text(self, "html")
 
-    def plot(self, *, dark: bool = False) -> Figure:
+    def plot(self, *, dark: bool = False) -> Any:
         """A matplotlib figure: the forest plot of all differences, and each query's difference on the deciding metric.
 
         `dark` draws it for a dark background. Needs matplotlib (`pip install 'fastrank-metrics[plot]'`); InputError where it is missing.

@@ -236,8 +236,8 @@ class _Work:
                 for m in group:
                     means[m] = {name: next(found) for name in aligned.names}
                 for m in group:
-                    own = values[:, m][:, mask]
-                    differences[m] = [self._difference(m, pair, own, means[m], next(found), next(found)) for pair in self.pairs]
+                    own = values[:, m][:, mask], part(weights, mask)
+                    differences[m] = [self._difference(m, pair, *own, means[m], next(found), next(found)) for pair in self.pairs]
         ordered = tuple(each for m in listed for each in differences[m])
         return {aligned.metric_names[m]: means[m] for m in listed}, ordered
 
@@ -248,14 +248,21 @@ class _Work:
             yield metrics[start : start + step]
 
     def _difference(
-        self, m: int, pair: tuple[int, int], values: np.ndarray, means: dict[str, Interval], difference: Interval, ratio: Interval
+        self,
+        m: int,
+        pair: tuple[int, int],
+        values: np.ndarray,
+        weights: np.ndarray | None,
+        means: dict[str, Interval],
+        difference: Interval,
+        ratio: Interval,
     ) -> Difference:
         aligned, (i, j) = self.aligned, pair
         one, other = values[i], values[j]
         moved = other - one
         tied = np.abs(moved) <= 2.0**-50 * np.maximum(np.abs(one), np.abs(other))
         up = moved > 0 if aligned.metrics[m].higher_is_better else moved < 0
-        n, error = len(moved), difference.standard_error
+        n = len(moved)
         if tied.all():
             difference = dataclasses.replace(difference, estimate=0.0, low=0.0, high=0.0, standard_error=0.0)
         return Difference(
@@ -267,7 +274,7 @@ class _Work:
             means[aligned.names[j]].estimate,
             difference,
             ratio,
-            0.0 if tied.all() else difference.estimate / (error * math.sqrt(difference.n_units)) if error > 0 else math.nan,
+            0.0 if tied.all() else _effect_size(moved, weights) if difference.standard_error > 0 else math.nan,
             int(np.count_nonzero(up & ~tied)),
             int(np.count_nonzero(tied)),
             int(np.count_nonzero(~up & ~tied)),
@@ -381,6 +388,13 @@ class _Work:
         return discriminations(
             aligned.metric_names, aligned.values, aligned.weights, self.codes, self.test, self.correction, self.plan.confidence, self.chance
         )
+
+
+def _effect_size(moved: np.ndarray, weights: np.ndarray | None) -> float:
+    """Cohen's dz: the mean difference in standard deviations of the differences, whatever clusters the queries come in."""
+    n, mean = len(moved), np.average(moved, weights=weights)
+    variance = np.average((moved - mean) ** 2, weights=weights) * n / (n - 1)
+    return float(mean / math.sqrt(variance)) if variance > 0 else math.nan
 
 
 def _sortable(value: Any) -> tuple[bool, str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from fastrank.engine.plan import make_plan
 from fastrank.engine.run import Run, notes_of, run_blocks
 from fastrank.errors import InputError
 from fastrank.evaluation import Bounds, Evaluation, SliceMoments, merge_slices, moments_by_metric, moments_by_slice
+from fastrank.metrics.grammar import parse_metric
 from fastrank.statistics import Moments
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 # Written into every serialised evaluator; a reader refuses what it does not know.
 FORMAT = 1
 
+_SIDES = ("low", "high", "if_relevant")
+
 
 class _Part(NamedTuple):
     """The per-query results of one batch."""
@@ -31,6 +35,7 @@ class _Part(NamedTuple):
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    if_relevant: np.ndarray
     query_ids: pa.Array | None
     weights: np.ndarray | None
     by: dict[str, pa.Array]
@@ -110,7 +115,8 @@ class Evaluator:
         run_blocks(work, self._threads)
         moments = moments_by_metric(self.metrics, work.columns.T, batch.weights)
         slices = moments_by_slice(self.metrics, work.columns.T, batch.weights, batch.by) if batch.by else {}
-        part = _Part(work.columns.T, work.low.T, work.high.T, batch.query_ids, batch.weights, dict(batch.by or {}))
+        sides = work.columns.T, work.low.T, work.high.T, work.if_relevant.T
+        part = _Part(*sides, batch.query_ids, batch.weights, dict(batch.by or {}))
         self._check_alike([part])
         self._add(batch.n_queries, moments, slices, work.totals(), [part] if self.per_query else [])
 
@@ -156,8 +162,7 @@ class Evaluator:
         weights = [part.weights for part in parts if part.weights is not None]
         bounds = None
         if self._plan.bounds:
-            low = np.concatenate([part.low for part in parts]) if kept else values
-            bounds = Bounds(low, np.concatenate([part.high for part in parts]) if kept else values)
+            bounds = Bounds(*(np.concatenate([getattr(part, side) for part in parts]) if kept else values for side in _SIDES))
         return Evaluation(
             self.metrics,
             self.convention,
@@ -185,6 +190,7 @@ class Evaluator:
         head = {
             "format": FORMAT,
             **self._identity(),
+            "spelled": [metric.spelled for metric in self.metrics],
             "bounds": self._plan.bounds,
             "n_queries": self.n_queries,
             "moments": [sums.to_dict() for sums in self._moments],
@@ -206,7 +212,7 @@ class Evaluator:
             return pa.table({})
         columns: dict[str, Any] = {}
         for place in range(len(self.metrics)):
-            for side in ("values", "low", "high") if self._plan.bounds else ("values",):
+            for side in ("values", *_SIDES) if self._plan.bounds else ("values",):
                 columns[f"{side} {place}"] = np.concatenate([getattr(part, side)[:, place] for part in self._parts])
         first = self._parts[0]
         if first.query_ids is not None:
@@ -231,7 +237,10 @@ class Evaluator:
         if head["format"] != FORMAT:
             raise InputError(f"this Evaluator was written in format {head['format']}; this version reads format {FORMAT}.")
         options = {name: head[name] for name in ("depth", "judged_only", "bounds", "per_query")}
-        made = cls(head["metrics"], convention or head["convention"], **options)
+        # A short name shows what was spelled, so that a result has the same keys wherever it is read.
+        named = zip(head["metrics"], head["spelled"], strict=True)
+        metrics = [dataclasses.replace(parse_metric(name), spelled=tuple(spelled)) for name, spelled in named]
+        made = cls(metrics, convention or head["convention"], **options)
         slices: SliceMoments = {}
         for column in head["slices"]:
             rows = pa.ipc.open_stream(source).read_all().to_pylist()
@@ -247,11 +256,11 @@ def _part_of(table: pa.Table, head: dict[str, Any]) -> _Part:
         return np.column_stack([table.column(f"{side} {place}").to_numpy() for place in range(len(head["metrics"]))])
 
     values = matrix("values")
-    ends = (matrix("low"), matrix("high")) if head["bounds"] else (values, values)
+    low, high, if_relevant = (matrix(side) if head["bounds"] else values for side in _SIDES)
     names = table.column_names
     query_ids = table.column("query_ids").combine_chunks() if "query_ids" in names else None
     weights = table.column("weights").to_numpy() if "weights" in names else None
-    return _Part(values, *ends, query_ids, weights, {name: table.column(f"by {name}").combine_chunks() for name in head["by"]})
+    return _Part(values, low, high, if_relevant, query_ids, weights, {name: table.column(f"by {name}").combine_chunks() for name in head["by"]})
 
 
 def _write(sink: pa.NativeFile, table: pa.Table) -> None:

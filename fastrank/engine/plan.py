@@ -79,7 +79,9 @@ def make_plan(
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
         raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
     asked = metrics if isinstance(metrics, str | Metric) else as_items(metrics)
-    return _make_plan(asked, convention, ties, no_relevant, None if depth is None else min(int(depth), LARGEST_CUTOFF), bool(judged_only), bool(bounds))
+    return _make_plan(
+        asked, convention, ties, no_relevant, None if depth is None else min(int(depth), LARGEST_CUTOFF), bool(judged_only), bool(bounds)
+    )
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fastrank._kernel import map_blocks
+from fastrank.arrays import frozen
 from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
+from fastrank.metrics.base import threshold
 from fastrank.metrics.view import View
 from fastrank.ranking.standing import Judged, JudgedRanks, Scores, stand, without_unjudged
 
@@ -41,6 +44,8 @@ class Run:
         # A metric a row: what a block writes, and what a mean reads, then lies together.
         self.columns = np.empty(shape)
         self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.columns, self.columns)
+        self.filled = with_unjudged_relevant(plan, batch) if plan.bounds else None
+        self.if_relevant = self.columns if self.filled is None else np.empty(shape)
         self.counts: list[Counts] = []
 
     def block(self, judged: Judged) -> None:
@@ -96,6 +101,15 @@ class Run:
                 self._settle(column, views[rule, *kind], end)
             rows = slice(judged.first, judged.last)
             self.low[column, rows], self.high[column, rows] = np.fmin(*ends), np.fmax(*ends)
+        if self.filled is not None:
+            self._fill(Judged(self.filled, judged.first, judged.last, self.plan.least))
+
+    def _fill(self, filled: Judged) -> None:
+        """The values if all unjudged documents were relevant."""
+        for group in self.plan.groups:
+            view = View(self._stand(filled, group.rule, group.judged_only), group.answers, self.plan.depth, self.batch.longest)
+            for column in group.columns:
+                self._settle(column, view, self.if_relevant[column, filled.first : filled.last])
 
     def _label_counts(self, judged: Judged) -> tuple[tuple[int, ...], tuple[int, ...]]:
         sizes = judged.list_size if self.plan.depth is None else np.minimum(judged.list_size, self.plan.depth)
@@ -130,8 +144,27 @@ class Run:
             by=batch.by,
             no_relevant=tuple(map(sum, zip(*(counts.no_relevant for counts in self.counts), strict=True))) or (0,) * len(plan.metrics),
             notes=lambda: notes_of(plan, self.totals()),
-            bounds=Bounds(self.low.T, self.high.T) if plan.bounds else None,
+            bounds=Bounds(self.low.T, self.high.T, self.if_relevant.T) if plan.bounds else None,
         )
+
+
+def with_unjudged_relevant(plan: Plan, batch: QueryBatch) -> QueryBatch | None:
+    """The batch with a label for every retrieved document; None where nothing is unjudged.
+
+    It is the largest label of the query, and no smaller than what the metrics of the plan call relevant.
+    """
+    unjudged = np.isnan(batch.labels) if batch.labels.dtype.kind == "f" else np.zeros(0, bool)
+    if not unjudged.any():
+        return None
+    least = max((threshold(rel) for metric in plan.metrics if (rel := getattr(metric, "rel", None)) is not None), default=1.0)
+    top = np.full(batch.n_queries, max(least, 1.0))
+    for labels, offsets in ((batch.labels, batch.offsets), (batch.unretrieved_labels, batch.unretrieved_offsets)):
+        if labels is not None and offsets is not None:
+            query = np.repeat(np.arange(batch.n_queries), np.diff(offsets))
+            np.fmax.at(top, query, labels)
+    labels = np.where(unjudged, np.repeat(top, np.diff(batch.offsets)), batch.labels)
+    largest = max(batch.largest_label, float(top.max()))
+    return dataclasses.replace(batch, labels=frozen(labels.astype(batch.labels.dtype), batch.labels.dtype), largest_label=largest)
 
 
 def run_blocks(work: Run, threads: int | None) -> None:

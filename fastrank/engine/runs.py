@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastrank.convention import Convention, one_of
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics, check_threads
-from fastrank.engine.plan import Plan, make_plan
+from fastrank.engine.plan import make_plan
 from fastrank.engine.run import run as run_plan
 from fastrank.errors import InputError
 from fastrank.evaluation import Note
 from fastrank.io.join import Joined, join
 from fastrank.io.judgements import DUPLICATE_RULES, Pairs, Qrels, Run
 from fastrank.io.mapping import join_dicts, qrels_of, run_of
+from fastrank.io.recognition import is_table
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
@@ -42,7 +44,9 @@ def evaluate_run(
     ----------
     qrels, run
         A path to a TREC file ("-": standard input), its bytes or an open file, packed or not; an `fr.Qrels` or `fr.Run`, which can be
-        used again and again; or a dict ``{query: {document: label or score}}``.
+        used again and again; a dict ``{query: {document: label or score}}``; or a table, as `evaluate_table` takes (a Parquet, Arrow,
+        ORC, JSON lines or CSV file, several, Arrow data, a data frame), with columns query_id, doc_id, and label (or relevance) or
+        score. For other names: `fr.Qrels.from_table`, `fr.Run.from_table`.
     metrics
         Names or metrics, such as ``"nDCG@10,RR"``.
     convention
@@ -59,7 +63,8 @@ def evaluate_run(
     ties, no_relevant
         Override the convention: the order of equal scores; the value of a query with nothing to find.
     bounds
-        Keep, per query, the least and the greatest value over the orders of equal scores.
+        Keep, per query, the least and the greatest value over the orders of equal scores, and the value if all unjudged documents
+        were relevant.
     threads
         None: every processor. The result has the same bits for any number.
 
@@ -88,27 +93,27 @@ def evaluate_run(
     if all(isinstance(source, str) and source == "-" for source in (qrels, run)):
         raise InputError("qrels and run cannot both come from standard input: give a path for one of them.")
     rules = {"skip_missing": missing == "skip", "judged_only": judged_only}
-    joined = join_dicts(qrels, run, plan.convention, **rules)
-    if joined is not None:
-        result = run_plan(plan, joined.batch, threads)
-        result.notes = (*result.notes, *_notes_of_queries(joined, missing))
-        return result
-    judged, ranked = _as_qrels(qrels, threads), _as_run(run, plan.convention, threads)
-    return judge(plan, judged, ranked, missing=missing, duplicates=duplicates, threads=threads)
-
-
-def judge(plan: Plan, judged: Qrels, ranked: Run, *, missing: str, duplicates: str, threads: int | None) -> Evaluation:
-    """A plan for documents of queries in the general form."""
-    _check(judged, ranked, plan.convention)
-    distinct = judged.without_duplicates(duplicates)
-    unique = ranked if duplicates == "error" else ranked.without_duplicates(duplicates)
-    rules = {"skip_missing": missing == "skip", "judged_only": plan.judged_only}
-    joined = join(distinct, unique, plan.convention, **rules, threads=threads)
+    # Bounds ask for the documents that nobody judged, which the short way of dicts leaves out.
+    joined = None if bounds else join_dicts(qrels, run, plan.convention, **rules)
+    notes: tuple[Note, ...] = ()
+    if joined is None:
+        judged, ranked = _as_qrels(qrels, threads), _as_run(run, plan.convention, threads)
+        joined, notes = join_distinct(judged, ranked, plan.convention, duplicates, threads, **rules)
     result = run_plan(plan, joined.batch, threads)
-    n_dropped = judged.n_documents - distinct.n_documents + ranked.n_documents - unique.n_documents
-    notes = (*_notes_of_queries(joined, missing), *_notes_of_rows(judged, ranked, n_dropped, duplicates))
-    result.notes = (*result.notes, *notes)
+    result.notes = (*result.notes, *notes_of_queries(joined, missing), *notes)
     return result
+
+
+def join_distinct(
+    qrels: Qrels, run: Run, convention: Convention, duplicates: str, threads: int | None, *, skip_missing: bool, judged_only: bool
+) -> tuple[Joined, tuple[Note, ...]]:
+    """Check the rows of both, drop duplicates by the rule, and match the others; with notes on what was dropped or ignored."""
+    _check(qrels, run, convention)
+    distinct = qrels.without_duplicates(duplicates)
+    unique = run if duplicates == "error" else run.without_duplicates(duplicates)
+    joined = join(distinct, unique, convention, skip_missing=skip_missing, judged_only=judged_only, threads=threads)
+    n_dropped = qrels.n_documents - distinct.n_documents + run.n_documents - unique.n_documents
+    return joined, tuple(_notes_of_rows(qrels, run, n_dropped, duplicates))
 
 
 def _as_qrels(source: Any, threads: int | None) -> Qrels:
@@ -118,7 +123,11 @@ def _as_qrels(source: Any, threads: int | None) -> Qrels:
         raise InputError("qrels must be judgements, not a Run: the order is qrels, run.")
     if isinstance(source, Mapping):
         return qrels_of(source)
-    return Qrels.read(source, threads=threads)
+    if is_table(source):
+        from fastrank.io.id_tables import label_column
+
+        return Qrels.from_table(source, label=label_column(source))
+    return Qrels.read(_readable("qrels", source), threads=threads)
 
 
 def _as_run(source: Any, convention: Convention, threads: int | None) -> Run:
@@ -128,7 +137,17 @@ def _as_run(source: Any, convention: Convention, threads: int | None) -> Run:
         raise InputError("run must be a ranking, not Qrels: the order is qrels, run.")
     if isinstance(source, Mapping):
         return run_of(source, exact=convention.scores is None)
-    return Run.read(source, threads=threads)
+    if is_table(source):
+        return Run.from_table(source)
+    return Run.read(_readable("run", source), threads=threads)
+
+
+def _readable(name: str, source: Any) -> Any:
+    """What may be a TREC file."""
+    if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(source, "read"):
+        return source
+    known = f"a file (its path, bytes, or open), a dict of dicts, a table, or fr.{name.capitalize()}"
+    raise InputError(f"{name} must be {known}, not {type(source).__name__}.")
 
 
 def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
@@ -141,7 +160,7 @@ def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
         qrels.check_not_negative(convention.name)
 
 
-def _notes_of_queries(joined: Joined, missing: str) -> Iterator[Note]:
+def notes_of_queries(joined: Joined, missing: str) -> Iterator[Note]:
     """Queries that only one side has."""
     n = joined.n_missing
     if n:

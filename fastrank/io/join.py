@@ -75,6 +75,8 @@ def join(qrels: Qrels, run: Run, convention: Convention, *, skip_missing: bool, 
 
 def _queries_of_run(qrels: Qrels, run: Run) -> np.ndarray:
     """For each query of the qrels its place in the run, -1 where it is not there."""
+    if qrels.query_ids is run.query_ids:
+        return np.arange(len(qrels))
     found = pc.index_in(qrels.query_keys, value_set=run.query_keys).fill_null(-1).to_numpy()
     if len(qrels) and len(run) and np.all(found < 0):
         here, there = (f"{pairs.query_ids[0].as_py()!r} ({pairs.id_type})" for pairs in (qrels, run))

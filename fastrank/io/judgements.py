@@ -18,8 +18,8 @@ from fastrank.convention import one_of
 from fastrank.errors import InputError
 from fastrank.io import lines, matching
 from fastrank.io.grouping import Runs, differs, find_runs, group
-from fastrank.io.text import Text, read_text
-from fastrank.io.trec import QRELS, RUN, Fields, Form, ids_of, read_fields
+from fastrank.io.text import open_text
+from fastrank.io.trec import QRELS, RUN, Fields, Form, Line, ids_of, read_fields
 
 # Documents looked up in turn.
 BLOCK = 1 << 17
@@ -45,11 +45,9 @@ class Pairs(abc.ABC):
     code: np.ndarray
     values: np.ndarray
     regrouped: int = 0
-    source: Text | None = None
     rows: np.ndarray | None = None
+    skips: np.ndarray | None = None
     n_comments: int = 0
-    n_longer: int = 0
-    first_longer: int = 0
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -72,7 +70,8 @@ class Pairs(abc.ABC):
     @property
     def id_type(self) -> str:
         """What kind of ids the queries have."""
-        return "text" if pa.types.is_string(self.query_ids.type) else str(self.query_ids.type)
+        of = self.query_ids.type
+        return "text" if pa.types.is_string(of) or pa.types.is_large_string(of) else str(of)
 
     def query_name(self, q: int) -> str:
         """Query q as messages show it."""
@@ -85,9 +84,9 @@ class Pairs(abc.ABC):
 
     def place(self, row: int) -> str:
         """Where a row was: its line or its row, from 0, in what was given."""
-        if self.source is not None:
-            return f"line {self.source.line_number(int(self.doc_ids.start[row]))}"
-        return f"row {row if self.rows is None else int(self.rows[row])}"
+        given = row if self.rows is None else int(self.rows[row])
+        # Lines are counted from 1, and some before this one may have been no rows.
+        return f"row {given}" if self.skips is None else f"line {given + 1 + np.searchsorted(self.skips, given, side='right')}"
 
     def query_of(self, row: int) -> int:
         """The query that a row belongs to."""
@@ -101,32 +100,29 @@ class Pairs(abc.ABC):
 
         Errors: `InputError` with the file, the line number and the text of a line that cannot be read.
         """
-        text = read_text(source)
-        return cls._of_fields(read_fields(text, cls.form, threads))
+        return cls._of_fields(read_fields(open_text(source), cls.form, threads))
 
     @classmethod
     def _of_fields(cls, fields: Fields) -> Self:
-        text, turns, n_rows = fields.text, fields.turns, len(fields.value)
-        ids = ids_of(text, fields.name, fields.name_stop)
+        ids = ids_of(fields.ids, fields.names, fields.name_stops)
         # Each part of the text began with a query of its own.
-        new = np.append(len(ids) > 0, differs(ids[:-1], ids[1:])) if len(ids) else np.zeros(0, bool)
-        groups = group(Runs(turns[new], ids.filter(pa.array(new)), n_rows))
+        new = np.append(True, differs(ids[:-1], ids[1:])) if len(ids) else np.zeros(0, bool)
+        groups = group(Runs(fields.turns[new], ids.filter(pa.array(new)), len(fields.value)))
 
         def ordered(array: np.ndarray) -> np.ndarray:
             return array if groups.order is None else frozen(array[groups.order], array.dtype)
 
         return cls(
-            text.name,
+            fields.source,
             groups.query_ids,
             frozen(groups.offsets, np.int64),
-            DocIds(text.data, ordered(fields.start), ordered(fields.stop)),
+            DocIds(fields.ids, ordered(fields.start), ordered(fields.stop)),
             ordered(fields.code),
             ordered(fields.value),
             regrouped=int(np.count_nonzero(groups.scattered)),
-            source=text,
+            rows=groups.order,
+            skips=fields.skips,
             n_comments=fields.n_comments,
-            n_longer=fields.n_longer,
-            first_longer=fields.first_longer,
         )
 
     @classmethod
@@ -226,7 +222,7 @@ class Pairs(abc.ABC):
             doc_ids=ids,
             code=frozen(self.code[kept], np.uint64),
             values=frozen(self.values[kept], self.values.dtype),
-            rows=None if self.source is not None else np.flatnonzero(kept) if self.rows is None else self.rows[kept],
+            rows=np.flatnonzero(kept) if self.rows is None else self.rows[kept],
         )
 
 
@@ -265,6 +261,23 @@ class Qrels(Pairs):
         """
         return cls._of_arrays(query_ids, doc_ids, labels, offsets, name)
 
+    @classmethod
+    def from_table(cls, table: Any, *, query: str = "query_id", doc: str = "doc_id", label: str = "label") -> Self:
+        """Judgements from a table with these columns: a file, several, Arrow data or a data frame, as `evaluate_table` takes.
+
+        A row with a null label says nothing. Errors: `InputError`.
+
+        >>> import fastrank as fr, pyarrow as pa
+        >>> table = pa.table({"query_id": ["q1", "q1"], "doc_id": ["a", "b"], "relevance": [1, 0]})
+        >>> fr.Qrels.from_table(table, label="relevance")
+        Qrels(1 queries, 2 documents, from the table)
+        """
+        from fastrank.io.id_tables import read_id_rows
+        from fastrank.io.roles import Roles
+
+        name, query_ids, doc_ids, labels = read_id_rows(table, Roles(query, label, (), doc))
+        return cls.from_arrays(query_ids, doc_ids, labels, name=name)
+
     def _checked_values(self) -> np.ndarray:
         self._refuse(~np.isfinite(self.values), "must be finite", "For an unjudged document give a null label, or leave it out.")
         return frozen(self.values, np.float64)
@@ -295,6 +308,7 @@ class Qrels(Pairs):
         return (float(self.values.min()), float(self.values.max())) if len(self.values) else (0.0, 0.0)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Run(Pairs):
     """The ranking of one system: a score for each document that it retrieved for each query.
 
@@ -312,18 +326,19 @@ class Run(Pairs):
     value_name = "scores"
     form = RUN
 
+    tag: str | None = None
+    n_longer: int = 0
+    first_longer: Line | None = None
+
     @property
     def scores(self) -> np.ndarray:
         """float64[n_documents], or float32 or int64 as they were given."""
         return self.values
 
-    @functools.cached_property
-    def tag(self) -> str | None:
-        """The last field of the first line; None without lines."""
-        if self.source is None or not self.n_documents:
-            return None
-        words = self.source.line(int(self.doc_ids.start.min())).split()
-        return words[RUN.n_fields - 1].decode("utf-8", "replace")
+    @classmethod
+    def _of_fields(cls, fields: Fields) -> Self:
+        run = super()._of_fields(fields)
+        return replace(run, tag=fields.tag, n_longer=fields.n_longer, first_longer=fields.first_longer)
 
     @classmethod
     def from_arrays(cls, query_ids: Any, doc_ids: Any, scores: Any, *, offsets: Any = None, name: str = "run") -> Self:
@@ -337,6 +352,22 @@ class Run(Pairs):
         """
         return cls._of_arrays(query_ids, doc_ids, scores, offsets, name)
 
+    @classmethod
+    def from_table(cls, table: Any, *, query: str = "query_id", doc: str = "doc_id", score: str = "score") -> Self:
+        """A ranking from a table with these columns: a file, several, Arrow data or a data frame, as `evaluate_table` takes.
+
+        A row with a null score was not retrieved. Errors: `InputError`.
+
+        >>> import fastrank as fr, pyarrow as pa
+        >>> fr.Run.from_table(pa.table({"query_id": ["q1"], "doc_id": ["a"], "bm25": [0.5]}), score="bm25")
+        Run(1 queries, 1 documents, from the table)
+        """
+        from fastrank.io.id_tables import read_id_rows
+        from fastrank.io.roles import Roles
+
+        name, query_ids, doc_ids, scores = read_id_rows(table, Roles(query, None, (score,), doc))
+        return cls.from_arrays(query_ids, doc_ids, scores, name=name)
+
     def _checked_values(self) -> np.ndarray:
         if self.values.dtype.kind == "f":
             self._refuse(np.isnan(self.values), "must not be NaN", "Give every retrieved document a number, or a null score to others.")
@@ -344,9 +375,9 @@ class Run(Pairs):
 
     def refuse_longer(self, convention: str) -> None:
         """Complain about lines with more fields than six."""
-        if self.n_longer and self.source is not None:
+        if self.first_longer is not None:
             rule = f"a line of a run has {RUN.n_fields} fields under the {convention} convention, as a document id holds no white space"
-            raise self.source.malformed(self.first_longer, rule)
+            raise self.first_longer.malformed(rule)
 
 
 def _checked_offsets(offsets: Any, n_queries: int, n_rows: int) -> np.ndarray:

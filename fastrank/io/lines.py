@@ -1,7 +1,7 @@
 """Fields of qrels and runs, found 64 bytes at a time and read eight at a time.
 
-Text is an array of bytes whose last byte that matters is a line feed, followed by at least `PADDING` more of them. Fields are separated
-by ASCII white space, as C's isspace has it; every other byte belongs to a field, NUL and those that are no UTF-8 included.
+Text is whole lines, followed by `PADDING` bytes that may be anything. Fields are separated by ASCII white space, as C's isspace has it;
+every other byte belongs to a field, NUL and those that are no UTF-8 included.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import bits_of_bytes, kernel, leading_zeros, load_word, pointer, set_bits, trailing_zeros, wide_product
+from fastrank._kernel import bits_of_bytes, kernel, leading_zeros, load_word, pointer, set_bits, store_word, trailing_zeros, wide_product
 
 PADDING = 128
 
-# What reading lines leaves off with, one number each: the place it has come to and the field end it takes next, lines and changes of
-# query written, slots of `odd` used, comments, lines with more fields than six and where the first of them begins, and where a line
-# begins that is wrong (-1: none).
-PLACE, FIELD, LINES, TURNS, ODD, COMMENTS, LONGER, FIRST_LONGER, WRONG = range(9)
+# What reading lines leaves off with, one number each: the place it has come to and the field end it takes next; rows, changes of
+# query and bytes of ids written; odd numbers and lines without a row noted; comments; lines with more fields than six, and where the
+# first of them begins; and where a line begins that is wrong (-1: none).
+PLACE, FIELD, ROWS, TURNS, FILLED, ODD, SKIPPED, COMMENTS, LONGER, FIRST_LONGER, WRONG = range(11)
 
 _FEED, _COMMENT = 10, 35
 
@@ -38,19 +38,6 @@ N_EXACT, MOST = 23, 280
 
 
 # --- bytes ----------------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def count_feeds(data: Any, first: int, last: int, out: Any) -> None:
-    """Add the number of line feeds in text[first:last] to out[0]."""
-    text = pointer(data)
-    n = _NONE
-    while first + 64 <= last:
-        n += set_bits(bits_of_bytes(text, first, _FEED, 1))
-        first += 64
-    out[0] += np.int64(n)
-    for i in range(first, last):
-        out[0] += text[i] == _FEED
 
 
 @kernel
@@ -155,17 +142,18 @@ def _digits(text: Any, i: int) -> Any:
 def _number(text: Any, i: int, stop: int, tens: Any, fives: Any) -> Any:
     """The nearest double to the decimal number text[i:stop]; NaN for what is none or has more than 19 digits, to be read otherwise.
 
-    A point, at most eight digits before it and at most sixteen after it take no branch that depends on how many there are.
+    A point, at most eight digits before it and at most sixteen after it are the quick way.
     """
     negative = text[i] == 45
     i += negative or text[i] == 43
     n, mantissa = _digits(text, i)
-    n_first, first = _digits(text, i + n + 1)
-    n_more, more = _digits(text, i + n + 9)
-    n_more = n_more if n_first == 8 else 0
-    n_after = n_first + n_more
+    n_after, after = _digits(text, i + n + 1)
+    mantissa = mantissa * _TENS[n_after] + after
+    if n_after == 8:
+        n_more, more = _digits(text, i + n + 9)
+        n_after += n_more
+        mantissa = mantissa * _TENS[n_more] + more
     if text[i + n] == 46 and i + n + 1 + n_after == stop and 0 < n + n_after <= 19:
-        mantissa = (mantissa * _TENS[n_first] + first) * _TENS[n_more] + (more if n_first == 8 else _NONE)
         value = _scaled(mantissa, -n_after, tens, fives)
     else:
         value = _any_number(text, i, stop, tens, fives)
@@ -242,28 +230,32 @@ def _scaled(mantissa: Any, exponent: int, tens: Any, fives: Any) -> Any:
 
 @kernel
 def read_run_lines(
-    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any,
-    start: Any, stop: Any, code: Any, score: Any, turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, id_bytes: Any,
+    start: Any, stop: Any, code: Any, score: Any, turns: Any, names: Any, name_stops: Any, odds: Any, skips: Any, most: int,
 ) -> None:  # fmt: skip
-    """Read the lines of a run that begin before `last`, from progress[PLACE] on, until one is wrong or `most` odd scores are found.
+    """Read the lines of a run that begin before `last`, from progress[PLACE] on, until one is wrong or `most` of them were noted.
 
-    Line n goes to row base + n: text[start:stop] is the document and `code` its hash. turns[base + t] is a line n where the query
-    changes, text[names:name_stops] its id. odds[3 * j] = row, start and stop of a score that `_number` does not read.
+    Row r goes to base + r: id_bytes[start:stop] is the document and `code` its hash. turns[base + t] is a row where the query changes,
+    id_bytes[names:name_stops] its id. odds[4 * j] = row, line, start and stop in the text of a score that `_number` does not read.
+    skips[j] is the number of rows before a line without one.
     """
-    text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)
-    turn, name, name_stop, tens, fives = pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
-    while state[PLACE] < last and state[ODD] < most:
-        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[LINES]
+    text, end, state, odd, skip = pointer(data), pointer(ends), pointer(progress), pointer(odds), pointer(skips)
+    ids, turn, name, name_stop, tens, fives = (
+        pointer(id_bytes), pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
+    )  # fmt: skip
+    while state[PLACE] < last and state[ODD] < most and state[SKIPPED] < most:
+        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[ROWS]
         if text[i] == _FEED or text[i] == _COMMENT:
-            _no_line(text, i, end, n_ends, state)
+            _no_row(text, i, end, n_ends, state, skip)
             continue
         iteration, doc, rank = _next_field(text, end[f]), _next_field(text, end[f + 1]), _next_field(text, end[f + 2])
         number, tag = _next_field(text, end[f + 3]), _next_field(text, end[f + 4])
         if text[iteration] == _FEED or text[doc] == _FEED or text[rank] == _FEED or text[number] == _FEED or text[tag] == _FEED:
             state[WRONG] = state[PLACE]
             return
-        _turn(text, i, end[f], base, state, turn, name, name_stop)
-        start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
+        _turn(text, i, end[f], base, state, ids, turn, name, name_stop)
+        start[row], code[row] = state[FILLED], _hash(text, doc, end[f + 2])
+        stop[row] = _keep(text, doc, end[f + 2], ids, state)
         score[row] = _number(text, number, end[f + 4], tens, fives)
         if score[row] != score[row]:
             _note_odd(row, number, end[f + 4], state, odd)
@@ -271,41 +263,46 @@ def read_run_lines(
         state[FIELD] = f + 6
         if text[i] != _FEED:
             i = _longer(text, i, end, n_ends, state)
-        state[LINES] = state[LINES] + 1
+        state[ROWS] = state[ROWS] + 1
         state[PLACE] = i + 1
 
 
 @kernel
 def read_qrels_lines(
-    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any,
-    start: Any, stop: Any, code: Any, label: Any, turns: Any, names: Any, name_stops: Any, odds: Any, most: int,
+    data: Any, ends: Any, n_ends: int, last: int, base: int, progress: Any, exact: Any, powers: Any, id_bytes: Any,
+    start: Any, stop: Any, code: Any, label: Any, turns: Any, names: Any, name_stops: Any, odds: Any, skips: Any, most: int,
 ) -> None:  # fmt: skip
     """As `read_run_lines`, for lines of four fields: query, iteration, document, label."""
-    text, end, state, odd = pointer(data), pointer(ends), pointer(progress), pointer(odds)
-    turn, name, name_stop, tens, fives = pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
-    while state[PLACE] < last and state[ODD] < most:
-        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[LINES]
+    text, end, state, odd, skip = pointer(data), pointer(ends), pointer(progress), pointer(odds), pointer(skips)
+    ids, turn, name, name_stop, tens, fives = (
+        pointer(id_bytes), pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers)
+    )  # fmt: skip
+    while state[PLACE] < last and state[ODD] < most and state[SKIPPED] < most:
+        i, f, row = _next_field(text, state[PLACE]), state[FIELD], base + state[ROWS]
         if text[i] == _FEED or text[i] == _COMMENT:
-            _no_line(text, i, end, n_ends, state)
+            _no_row(text, i, end, n_ends, state, skip)
             continue
         iteration, doc, number = _next_field(text, end[f]), _next_field(text, end[f + 1]), _next_field(text, end[f + 2])
         after = _next_field(text, end[f + 3])
         if text[iteration] == _FEED or text[doc] == _FEED or text[number] == _FEED or text[after] != _FEED:
             state[WRONG] = state[PLACE]
             return
-        _turn(text, i, end[f], base, state, turn, name, name_stop)
-        start[row], stop[row], code[row] = doc, end[f + 2], _hash(text, doc, end[f + 2])
+        _turn(text, i, end[f], base, state, ids, turn, name, name_stop)
+        start[row], code[row] = state[FILLED], _hash(text, doc, end[f + 2])
+        stop[row] = _keep(text, doc, end[f + 2], ids, state)
         label[row] = _number(text, number, end[f + 3], tens, fives)
         if label[row] != label[row]:
             _note_odd(row, number, end[f + 3], state, odd)
         state[FIELD] = f + 4
-        state[LINES] = state[LINES] + 1
+        state[ROWS] = state[ROWS] + 1
         state[PLACE] = after + 1
 
 
 @kernel
-def _no_line(text: Any, i: int, end: Any, n_ends: int, state: Any) -> None:
+def _no_row(text: Any, i: int, end: Any, n_ends: int, state: Any, skip: Any) -> None:
     """Go beyond a line without fields, or a comment."""
+    skip[state[SKIPPED]] = state[ROWS]
+    state[SKIPPED] = state[SKIPPED] + 1
     if text[i] == _COMMENT:
         state[COMMENTS] = state[COMMENTS] + 1
         i = _line_end(text, i)
@@ -322,21 +319,32 @@ def _pass_fields(i: int, end: Any, n_ends: int, state: Any) -> None:
 
 
 @kernel
-def _turn(text: Any, i: int, end: int, base: int, state: Any, turn: Any, name: Any, name_stop: Any) -> None:
-    """Note where the query is not that of the line before."""
+def _keep(text: Any, i: int, stop: int, ids: Any, state: Any) -> Any:
+    """Copy text[i:stop] behind the ids kept so far (whole words: there must be room), and tell where it ends there."""
+    filled = state[FILLED]
+    for j in range(0, stop - i, 8):
+        store_word(ids, filled + j, load_word(text, i + j))
+    state[FILLED] = filled + stop - i
+    return filled + stop - i
+
+
+@kernel
+def _turn(text: Any, i: int, stop: int, base: int, state: Any, ids: Any, turn: Any, name: Any, name_stop: Any) -> None:
+    """Keep the query's id where it is not that of the row before."""
     t = base + state[TURNS]
     if state[TURNS] > 0:
         known = name[t - 1]
-        if end - i == name_stop[t - 1] - known and _same_bytes(text, known, text, i, end - i):
+        if stop - i == name_stop[t - 1] - known and _same_bytes(ids, known, text, i, stop - i):
             return
-    turn[t], name[t], name_stop[t] = state[LINES], i, end
+    turn[t], name[t] = state[ROWS], state[FILLED]
+    name_stop[t] = _keep(text, i, stop, ids, state)
     state[TURNS] = state[TURNS] + 1
 
 
 @kernel
 def _note_odd(row: int, start: int, stop: int, state: Any, odd: Any) -> None:
-    n = 3 * state[ODD]
-    odd[n], odd[n + 1], odd[n + 2] = row, start, stop
+    n = 4 * state[ODD]
+    odd[n], odd[n + 1], odd[n + 2], odd[n + 3] = row, state[PLACE], start, stop
     state[ODD] = state[ODD] + 1
 
 

@@ -26,7 +26,7 @@ from fastrank.io.arrow import MOST_EXACT
 from fastrank.io.join import Joined
 from fastrank.io.judgements import Qrels, Run
 
-Dicts = Mapping[Any, Mapping[Any, Any]]
+Dicts = Mapping[Any, Any]
 
 _NOTHING: dict[Any, Any] = {}
 _WIDTH = struct.calcsize("d")
@@ -276,7 +276,7 @@ def qrels_of(queries: Dicts) -> Qrels:
     query_ids, doc_ids, given, offsets = _columns("qrels", "label", queries)
     labels = doubles(given, len(given))
     if labels is None or not np.isfinite(labels).all():
-        labels = _read_each("qrels", "labels", queries, math.isfinite)
+        labels = read_each("qrels", "labels", queries, math.isfinite)
     return Qrels.from_arrays(query_ids, doc_ids, labels, offsets=offsets)
 
 
@@ -284,9 +284,10 @@ def run_of(queries: Dicts, *, exact: bool) -> Run:
     """A ranking from a dict of dicts; exact: integers that are no doubles keep their order, and so does what stands beside them."""
     query_ids, doc_ids, given, offsets = _columns("run", "score", queries)
     scores = doubles(given, len(given))
+    is_beyond = scores is None
     if scores is None or np.isnan(scores).any():
-        scores = _read_each("run", "scores", queries, lambda score: score == score)
-    if not _keep_their_order(scores, exact):
+        scores = read_each("run", "scores", queries, lambda score: score == score)
+    if exact and (is_beyond or not _keep_their_order(scores, exact)):
         # Python compares numbers of all types exactly.
         plain = [value.item() if isinstance(value, np.generic) else value for value in given]
         place_of = {value: place for place, value in enumerate(sorted(set(plain)))}
@@ -298,8 +299,8 @@ def _columns(name: str, value_name: str, queries: Dicts) -> tuple[pa.Array, pa.A
     """Queries, documents, numbers, and where each query begins."""
     for query, documents in queries.items():
         if not isinstance(documents, Mapping):
-            shape = f"{{document: {value_name}}}"
-            raise InputError(f"{name}[{query!r}] must be a dict {shape}, not {type(documents).__name__}: {documents!r:.60}.")
+            shape = f"{{query: {{document: {value_name}}}}}"
+            raise InputError(f"{name} must be {shape}, but {name}[{query!r}] is no dict ({type(documents).__name__}): {documents!r:.60}.")
     query_ids = id_column(f"{name}: queries", list(queries))
     doc_ids = id_column(f"{name}: documents", [document for documents in queries.values() for document in documents])
     values = [value for documents in queries.values() for value in documents.values()]
@@ -308,27 +309,30 @@ def _columns(name: str, value_name: str, queries: Dicts) -> tuple[pa.Array, pa.A
 
 def id_column(what: str, ids: list[Any]) -> pa.Array:
     """Ids in a list as an Arrow array: all text, all bytes, or all integers, those beyond 64 bits as text."""
-    kinds = dict(zip(map(type, ids), ids, strict=True))
-    basic = {kind: next((known for known in _OTHERWISE if issubclass(kind, known)), None) for kind in kinds if kind is not bool}
-    if any(issubclass(kind, np.integer) for kind in kinds):
-        ids = [int(each) if isinstance(each, np.integer) else each for each in ids]
-        basic = {kind: int if issubclass(kind, np.integer) else known for kind, known in basic.items()}
-    odd = [each for kind, each in kinds.items() if basic.get(kind) is None]
-    if odd:
-        cure = "Cast them to integers or text" if isinstance(odd[0], float) else "Name them by their text"
-        raise InputError(f"{what} must be named by text, bytes or integers, not {odd[0]!r} ({type(odd[0]).__name__}). {cure}.")
-    if len(set(basic.values())) > 1:
-        shown = " and ".join(f"{each!r} ({type(each).__name__})" for each in kinds.values())
+    known = {kind: _plain_type(kind) for kind in dict.fromkeys(map(type, ids))}
+    if None in known.values():
+        odd = next(each for each in ids if known[type(each)] is None)
+        cure = "Cast them to integers or text" if isinstance(odd, float) else "Name them by their text"
+        raise InputError(f"{what} must be named by text, bytes or integers, not {odd!r} ({type(odd).__name__}). {cure}.")
+    if len(set(known.values())) > 1:
+        shown = " and ".join(f"{next(each for each in ids if type(each) is kind)!r} ({kind.__name__})" for kind in known)
         raise InputError(f"{what} must be named by ids of one type, not by {shown}. Write all of them as text.")
     try:
-        return pa.array(ids)
+        return pa.array(list(map(int, ids)) if any(issubclass(kind, np.integer) for kind in known) else ids)
     except OverflowError:
         return pa.array(list(map(str, ids)))
     except UnicodeEncodeError as error:
         raise InputError(f"{what} must be named by text that UTF-8 can hold, not {error.object!r}. Give it as bytes.") from None
 
 
-def _read_each(name: str, value_name: str, queries: Dicts, is_legal: Callable[[float], bool]) -> np.ndarray:
+def _plain_type(kind: type) -> type | None:
+    """The type of ids that a type is one of; True is no 1 here."""
+    if issubclass(kind, np.integer):
+        return int
+    return None if kind is bool else next((known for known in _OTHERWISE if issubclass(kind, known)), None)
+
+
+def read_each(name: str, value_name: str, queries: Dicts, is_legal: Callable[[float], bool]) -> np.ndarray:
     """Numbers one by one, those beyond all doubles as infinite; or an error that says which is none."""
     found = []
     for query, documents in queries.items():

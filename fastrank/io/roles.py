@@ -22,7 +22,7 @@ class Roles:
     """Names of columns by what they are, and the rows that are wanted, as an expression of pyarrow.compute, or None for all."""
 
     query: str
-    label: str
+    label: str | None
     scores: tuple[str, ...]
     doc: str | None = None
     weight: str | None = None
@@ -41,7 +41,8 @@ class Roles:
     def asked(self) -> Iterator[tuple[str, str]]:
         """Role and name of each column, as the caller knows them."""
         yield "query", self.query
-        yield "label", self.label
+        if self.label is not None:
+            yield "label", self.label
         yield from (("score", name) for name in self.scores)
         yield from ((role, name) for role, name in (("doc", self.doc), ("weight", self.weight)) if name is not None)
         yield from (("by", name) for name in self.by)

@@ -21,14 +21,13 @@ from pyarrow import fs
 from fastrank.errors import InputError
 from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, normal, numbers_of_text, reading, single, value_type
 from fastrank.io.formats import Place, Rows, open_rows
+from fastrank.io.recognition import URI, WILD
 from fastrank.io.roles import NUMBERS, Roles
 
 THE_TABLE = "the table"
 # A column beside those of a filtered source: the row that each was before.
 ROW = "__row_of_the_source__"
 
-URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-WILD = re.compile(r"[*?\[]")
 KNOWN = "a path, pattern or URI, a list of paths, Arrow data, or a data frame with __arrow_c_stream__"
 
 

@@ -78,7 +78,7 @@ def read_columns(
     source = open_source(table, roles)
     if isinstance(source, pa.Table):
         return _with_place(_from_memory(source, roles, rows_per_batch), THE_TABLE)
-    batches = _from_memory(_table(source), roles, rows_per_batch) if regroup else _stream(source, roles, rows_per_batch)
+    batches = _from_memory(whole_table(source), roles, rows_per_batch) if regroup else _stream(source, roles, rows_per_batch)
     return _with_place(batches, source.where)
 
 
@@ -88,7 +88,7 @@ def _with_place(batches: Iterator[Columns], where: str) -> Iterator[Columns]:
         yield from batches
 
 
-def _table(source: Source) -> pa.Table:
+def whole_table(source: Source) -> pa.Table:
     """All rows of a source."""
     with reading(source.where):
         return pa.Table.from_batches(list(source.batches(source.schema.names, 1 << 20)), source.schema)
@@ -134,7 +134,7 @@ def _stream(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[Colum
             if _is_scattered(source, roles, rows_per_batch):
                 if first_row:
                     raise Scattered(f"{source.where}: a query's rows stand in several places.")
-                yield from _from_memory(_table(source), roles, rows_per_batch)
+                yield from _from_memory(whole_table(source), roles, rows_per_batch)
                 return
             each_query_together = True
         greatest = [ids[-1:]]

@@ -8,6 +8,7 @@ last line feed do not matter.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -17,161 +18,218 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastrank._kernel import available_threads, map_blocks, query_blocks
+from fastrank._kernel import available_threads, map_blocks
 from fastrank.arrays import frozen
+from fastrank.errors import InputError
 from fastrank.io import lines
-from fastrank.io.text import Text
+from fastrank.io.text import Piece, Text
 
-# The text of a piece, where its fields end, and what is written of it stay in the second-level cache.
-PIECE = 1 << 18
 # Less text than this is not worth a second thread; and each thread gets a few parts, in case others want the processor, too.
 FEWEST = 1 << 20
-PARTS = 4
-# Numbers that a kernel leaves to Python before it returns for them.
-ODD = 4096
+PARTS = 2
+# Numbers and lines that a kernel leaves to Python before it returns for them.
+NOTED = 4096
+# The longest part of a line that a message shows.
+SHOWN = 60
 
 _DECIMAL = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE)
 _HEXADECIMAL = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE)
 
 
+class Line(NamedTuple):
+    """A line of a file, to be told of in a message."""
+
+    file: str
+    number: int
+    text: bytes
+
+    def malformed(self, rule: str) -> InputError:
+        """What is wrong with it: file, line number, rule, and the beginning of the line."""
+        shown = self.text[:SHOWN].decode("utf-8", "replace")
+        return InputError(f"{self.file}, line {self.number}: {rule}: {shown!r}{' ...' if len(self.text) > SHOWN else ''}")
+
+
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """A text row by row: text[start:stop] is the document, `code` its hash, `value` the score or label.
+    """A text row by row: ids[start:stop] is the document, `code` its hash, `value` the score or label.
 
-    turns are the rows at which another query begins; text[name:name_stop] is its id. first_longer: where the first of the n_longer
-    lines with too many fields begins.
+    turns are the rows at which another query begins; ids[names:name_stops] is its id. skips: for each line without a row, the number of
+    rows before it. tag: the last field of the first row. first_longer: the first of the n_longer lines with too many fields.
     """
 
-    text: Text
+    source: str
+    ids: np.ndarray
     start: np.ndarray
     stop: np.ndarray
     code: np.ndarray
     value: np.ndarray
     turns: np.ndarray
-    name: np.ndarray
-    name_stop: np.ndarray
+    names: np.ndarray
+    name_stops: np.ndarray
+    skips: np.ndarray
     n_comments: int
+    tag: str | None
     n_longer: int
-    first_longer: int
+    first_longer: Line | None
 
 
 class Form(NamedTuple):
-    """What the lines of a kind of file look like: the kernel that reads them, the shortest of them, and what to say of others."""
+    """What the lines of a kind of file look like: the kernel that reads them, their fields, and what its numbers may be."""
 
     kernel: Any
+    kind: str
     n_fields: int
     fields: str
     number: str
     is_legal: Callable[[float], bool]
 
-    @property
-    def shortest(self) -> int:
-        """Bytes of the shortest line: one for each field, and one after it."""
-        return 2 * self.n_fields
+    def wrong(self, line: bytes) -> str:
+        """What to say of a line with another number of fields."""
+        n_fields = len(line.split())
+        swapped = "; qrels come first, then the run" if n_fields in (4, 6) else ""
+        return f"a line of {self.kind} has {self.n_fields} fields ({self.fields}), not {n_fields}{swapped}"
 
 
-RUN = Form(lines.read_run_lines, 6, "query, Q0, document, rank, score and tag", "score must be a number", lambda score: score == score)
-QRELS = Form(lines.read_qrels_lines, 4, "query, iteration, document and label", "label must be a finite number", math.isfinite)
+RUN = Form(
+    lines.read_run_lines, "a run", 6, "query, Q0, document, rank, score and tag", "score must be a number", lambda score: score == score
+)
+QRELS = Form(lines.read_qrels_lines, "qrels", 4, "query, iteration, document and label", "label must be a finite number", math.isfinite)
 
 
 def read_fields(text: Text, form: Form, threads: int | None = None) -> Fields:
-    """Find the fields of every line, in parts of the text that may run at once. Errors: an `InputError` for the first wrong line."""
+    """Find the fields of every line, in parts of the text that may be read at once. Errors: an `InputError` for the first wrong line."""
     n_threads = threads or available_threads()
-    bounds = _pieces(text)
-    size = text.end - text.begin
-    n_parts = 1 if n_threads == 1 or size < FEWEST else PARTS * n_threads
-    parts = list(query_blocks(bounds, max(size // n_parts, PIECE)))
-    each_alone = np.arange(len(parts) + 1)
-    # A single part may have as many rows as its bytes allow: memory that is never written to costs nothing.
-    n_lines = np.full((len(parts), 1), size // form.shortest + 1)
-    if len(parts) > 1:
-        n_lines[:] = 0
-        map_blocks(lambda p, _: _count(text, bounds, parts[p], n_lines[p]), each_alone, documents=1, threads=threads)
-    reader = _Reader(text, form, bounds, np.append(0, np.cumsum(n_lines)))
-    map_blocks(lambda p, _: reader.read(p, *parts[p]), each_alone, documents=1, threads=threads)
+    n_parts = 1 if n_threads == 1 or text.end - text.begin < FEWEST else PARTS * n_threads
+    reader = _Reader(text, form, text.cut(n_parts))
+    map_blocks(lambda p, _: reader.read(p), np.arange(len(reader.parts) + 1), documents=1, threads=threads)
     return reader.fields()
 
 
-def _pieces(text: Text) -> np.ndarray:
-    """Where pieces of about PIECE bytes and whole lines begin, and the end of the text."""
-    bounds = [text.begin]
-    while bounds[-1] < text.end:
-        after = bounds[-1] + PIECE
-        bounds.append(text.end if after >= text.end else text.find_feed(after) + 1)
-    return np.array(bounds, np.int64)
+class _Fault(NamedTuple):
+    """A wrong line: where it begins in the file, what is wrong, and the line."""
+
+    place: int
+    rule: str
+    line: bytes
 
 
-def _count(text: Text, bounds: np.ndarray, part: tuple[int, int], out: np.ndarray) -> None:
-    first, last = part
-    lines.count_feeds(text.data, bounds[first], bounds[last], out)
+class _Part:
+    """What was read of one part of a text, into rows of shared arrays from `base` on."""
+
+    def __init__(self, first: int, last: int, base: int, id_base: int) -> None:
+        self.first, self.last, self.base = first, last, base
+        self.state = np.zeros(lines.WRONG + 1, np.int64)
+        self.state[lines.FILLED], self.state[lines.WRONG] = id_base, -1
+        self.skips: list[np.ndarray] = []
+        self.tag: bytes | None = None
+        self.longer: tuple[int, bytes] | None = None
+        self.fault: _Fault | None = None
 
 
 class _Reader:
-    """Reads parts of a text into rows of shared arrays: part p's from bases[p] on."""
+    """Reads the parts of a text.
 
-    def __init__(self, text: Text, form: Form, bounds: np.ndarray, bases: np.ndarray) -> None:
-        self.text, self.form, self.bounds, self.bases = text, form, bounds, bases
-        n = int(bases[-1])
-        self.start, self.stop, self.turns, self.name, self.name_stop = (np.empty(n, np.int64) for _ in range(5))
-        self.code, self.value = np.empty(n, np.uint64), np.empty(n)
-        self.longest = int(np.diff(bounds).max(initial=0))
-        self.progress = np.zeros((len(bases) - 1, lines.WRONG + 1), np.int64)
-        self.progress[:, lines.WRONG] = -1
-        self.faults: list[tuple[int, str]] = []
+    Each part has as many rows as its bytes allow, and as many bytes for ids: memory that is never written to costs nothing.
+    """
 
-    def read(self, p: int, first: int, last: int) -> None:
-        """Read part p, pieces first ... last - 1, up to the first line that is wrong."""
-        state, base = self.progress[p], int(self.bases[p])
-        ends, n_ends = np.empty(self.longest // 2 + lines.PADDING, np.int64), np.zeros(1, np.int64)
-        odd = np.empty(3 * ODD, np.int64)
-        rows = (self.start, self.stop, self.code, self.value, self.turns, self.name, self.name_stop)
-        for begin, end in zip(self.bounds[first:last].tolist(), self.bounds[first + 1 : last + 1].tolist(), strict=True):
-            lines.find_field_ends(self.text.data, begin, end, ends, n_ends)
-            state[lines.PLACE], state[lines.FIELD] = begin, 0
-            while state[lines.PLACE] < end:
-                state[lines.ODD] = 0
-                self.form.kernel(self.text.data, ends, int(n_ends[0]), end, base, state, *powers_of_ten(), *rows, odd, ODD)
-                fault = self._read_odd(odd[: 3 * state[lines.ODD]].reshape(-1, 3)) or self._wrong_line(int(state[lines.WRONG]))
-                if fault is not None:
-                    self.faults.append(fault)
-                    return
+    def __init__(self, text: Text, form: Form, places: list[int]) -> None:
+        self.text, self.form = text, form
+        self.parts: list[_Part] = []
+        n_rows = n_bytes = 0
+        for first, last in itertools.pairwise(places):
+            self.parts.append(_Part(first, last, n_rows, n_bytes))
+            n_rows += (last - first) // (2 * form.n_fields) + 1  # a field and a blank are two bytes
+            n_bytes += last - first + lines.PADDING
+        self.ids = np.empty(n_bytes + lines.PADDING, np.uint8)
+        self.start, self.stop, self.turns, self.names, self.name_stops = (np.empty(n_rows, np.int64) for _ in range(5))
+        self.code, self.value = np.empty(n_rows, np.uint64), np.empty(n_rows)
 
-    def _read_odd(self, odd: np.ndarray) -> tuple[int, str] | None:
-        """Read numbers that the kernel did not; the place and the rule of the first that is none."""
-        for row, start, stop in odd.tolist():
-            value = number(self.text.data[start:stop].tobytes())
+    def read(self, p: int) -> None:
+        """Read part p, up to the first line that is wrong."""
+        part = self.parts[p]
+        ends, n_ends = np.empty(0, np.int64), np.zeros(1, np.int64)
+        for piece in self.text.pieces(part.first, part.last):
+            if len(ends) < (piece.last - piece.first) // 2 + lines.PADDING:
+                ends = np.empty((piece.last - piece.first) // 2 + lines.PADDING, np.int64)
+            lines.find_field_ends(piece.data, piece.first, piece.last, ends, n_ends)
+            self._read_piece(part, piece, ends, int(n_ends[0]))
+            if part.fault is not None:
+                return
+
+    def _read_piece(self, part: _Part, piece: Piece, ends: np.ndarray, n_ends: int) -> None:
+        state, odd, skips = part.state, np.empty(4 * NOTED, np.int64), np.empty(NOTED, np.int64)
+        rows = (self.ids, self.start, self.stop, self.code, self.value, self.turns, self.names, self.name_stops)
+        state[lines.PLACE], state[lines.FIELD] = piece.first, 0
+        while state[lines.PLACE] < piece.last and part.fault is None:
+            state[lines.ODD] = state[lines.SKIPPED] = 0
+            self.form.kernel(piece.data, ends, n_ends, piece.last, part.base, state, *powers_of_ten(), *rows, odd, skips, NOTED)
+            part.skips.append(skips[: state[lines.SKIPPED]].copy())
+            part.fault = self._odd_fault(piece, odd[: 4 * state[lines.ODD]]) or self._wrong_line(piece, int(state[lines.WRONG]))
+        if part.tag is None and state[lines.ROWS] and self.form is RUN:
+            part.tag = _first_tag(piece)
+        if part.longer is None and state[lines.LONGER]:
+            line = int(state[lines.FIRST_LONGER])
+            part.longer = piece.place + line, piece.line(line)
+
+    def _odd_fault(self, piece: Piece, odd: np.ndarray) -> _Fault | None:
+        """Read the numbers that the kernel did not; the first that is none is a fault."""
+        for row, line, start, stop in odd.reshape(-1, 4).tolist():
+            value = number(piece.data[start:stop].tobytes())
             if not self.form.is_legal(value):
-                return start, self.form.number
+                return _Fault(piece.place + line, self.form.number, piece.line(line))
             self.value[row] = value
         return None
 
-    def _wrong_line(self, place: int) -> tuple[int, str] | None:
-        if place < 0:
-            return None
-        n_fields = len(self.text.line(place).split())
-        swapped = n_fields == (QRELS if self.form is RUN else RUN).n_fields
-        cure = "; qrels come first, then the run" if swapped else ""
-        kind = "a run" if self.form is RUN else "qrels"
-        return place, f"a line of {kind} has {self.form.n_fields} fields ({self.form.fields}), not {n_fields}{cure}"
+    def _wrong_line(self, piece: Piece, i: int) -> _Fault | None:
+        return None if i < 0 else _Fault(piece.place + i, self.form.wrong(piece.line(i)), piece.line(i))
 
     def fields(self) -> Fields:
         """Everything that was read, without gaps between parts."""
-        if self.faults:
-            raise self.text.malformed(*min(self.faults))
-        n_rows, n_turns, longer = (self.progress[:, column] for column in (lines.LINES, lines.TURNS, lines.LONGER))
+        faults = [part.fault for part in self.parts if part.fault is not None]
+        if faults:
+            raise self._line(min(faults).place, min(faults).line).malformed(min(faults).rule)
+        state = np.array([part.state for part in self.parts], np.int64).reshape(-1, lines.WRONG + 1)
+        n_rows, n_turns = state[:, lines.ROWS], state[:, lines.TURNS]
+        before = np.append(0, np.cumsum(n_rows))[:-1]
         start, stop, code, value = (self._closed_up(array, n_rows) for array in (self.start, self.stop, self.code, self.value))
-        turns, name, name_stop = (self._closed_up(array, n_turns) for array in (self.turns, self.name, self.name_stop))
-        turns = turns + np.repeat(np.cumsum(n_rows) - n_rows, n_turns)
-        first_longer = int(self.progress[longer > 0, lines.FIRST_LONGER].min(initial=self.text.end))
-        n_comments = int(self.progress[:, lines.COMMENTS].sum())
-        return Fields(self.text, start, stop, code, value, turns, name, name_stop, n_comments, int(longer.sum()), first_longer)
+        turns, names, name_stops = (self._closed_up(array, n_turns) for array in (self.turns, self.names, self.name_stops))
+        skips = [rows + n for part, n in zip(self.parts, before, strict=True) for rows in part.skips]
+        tag = next((part.tag for part in self.parts if part.tag is not None), None)
+        longer = next((part.longer for part in self.parts if part.longer is not None), None)
+        return Fields(
+            source=self.text.name,
+            ids=frozen(self.ids, np.uint8),
+            start=start,
+            stop=stop,
+            code=code,
+            value=value,
+            turns=turns + np.repeat(before, n_turns),
+            names=names,
+            name_stops=name_stops,
+            skips=np.concatenate(skips) if skips else np.zeros(0, np.int64),
+            n_comments=int(state[:, lines.COMMENTS].sum()),
+            tag=None if tag is None else tag.decode("utf-8", "replace"),
+            n_longer=int(state[:, lines.LONGER].sum()),
+            first_longer=None if longer is None else self._line(*longer),
+        )
+
+    def _line(self, place: int, line: bytes) -> Line:
+        return Line(self.text.name, self.text.line_number(place), line)
 
     def _closed_up(self, array: np.ndarray, n_used: np.ndarray) -> np.ndarray:
-        """The first n_used[p] entries of each part p, one after the other."""
-        if np.array_equal(n_used[:-1], np.diff(self.bases)[:-1]):
-            return frozen(array[: n_used.sum()], array.dtype)
-        parts = [array[base : base + n] for base, n in zip(self.bases[:-1], n_used, strict=True)]
-        return frozen(np.concatenate(parts), array.dtype)
+        """The first n_used[p] entries of each part p, moved to where those of the part before end."""
+        n = 0
+        for part, n_here in zip(self.parts, n_used.tolist(), strict=True):
+            if n < part.base:
+                array[n : n + n_here] = array[part.base : part.base + n_here]
+            n += n_here
+        return frozen(array[:n], array.dtype)
+
+
+def _first_tag(piece: Piece) -> bytes:
+    """The last field of the first row of a piece that has one."""
+    rows = (line.split() for line in piece.data[piece.first : piece.last].tobytes().split(b"\n"))
+    return next(words for words in rows if words and not words[0].startswith(b"#"))[RUN.n_fields - 1]
 
 
 def number(word: bytes) -> float:
@@ -201,11 +259,11 @@ def powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
     return frozen(np.array([10.0**n for n in range(lines.N_EXACT)]), np.float64), frozen(np.array(halves, np.uint64), np.uint64)
 
 
-def ids_of(text: Text, start: np.ndarray, stop: np.ndarray) -> pa.Array:
+def ids_of(text: np.ndarray, start: np.ndarray, stop: np.ndarray) -> pa.Array:
     """Slices of a text as Arrow strings, or as bytes where one is not UTF-8."""
     offsets = np.append(0, np.cumsum(stop - start))
     data = np.empty(int(offsets[-1]), np.uint8)
-    lines.gather_bytes(text.data, start, offsets, data)
+    lines.gather_bytes(text, start, offsets, data)
     ids = pa.Array.from_buffers(pa.large_binary(), len(start), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     try:
         return ids.cast(pa.large_string()).cast(pa.string())

@@ -223,7 +223,8 @@ class G(_GainAtRanks):
         ranks, total = view.ranks, np.empty(view.n_queries)
         gains, ideal = self._gains(view)
         gain_against_cost(ranks.rank, gains, ranks.starts, ideal, view.judged.all_starts, view.limits((None,))[0], total)
-        return share_of(total, by_query(np.add, np.maximum(ideal, 0.0), view.judged.all_starts))
+        below = by_query(np.add, np.maximum(ideal, 0.0), view.judged.all_starts)
+        return np.divide(total, below, out=np.zeros(view.n_queries), where=below > 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,15 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from fastrank.comparison.intervals import Interval
+
 # Up to so many queries each gets a bar of its own, with its name.
-_SINGLE_BARS = 300
+MOST_BARS = 300
 _BINS = 20
 
 
@@ -97,9 +101,10 @@ _ROW = 30
 _MARGIN = 14
 
 
-def forest_scale(ends: Sequence[float], *, zero: bool, width: int = 220) -> Scale:
+def forest_scale(rows: Sequence[Interval], *, zero: bool, width: int = 220) -> Scale:
     """The scale that all rows of a forest plot share, `width` pixels wide."""
-    finite = [end for end in ends if math.isfinite(end)] + ([0.0] if zero else [])
+    places = [place for row in rows for place in (row.estimate, row.low, row.high)]
+    finite = [place for place in places if math.isfinite(place)] + ([0.0] if zero else [])
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     room = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
     return Scale(low - room, high + room, _MARGIN, width - _MARGIN)
@@ -131,7 +136,7 @@ def forest_axis(scale: Scale) -> str:
     """The axis above the rows."""
     width = scale.stop + _MARGIN
     parts = [line(scale.start, 19.5, scale.stop, 19.5, "axis")]
-    for tick in scale.ticks(width / 70):
+    for tick in scale.ticks(width / 50):
         parts += [line(scale(tick), 16, scale(tick), 19.5, "axis"), text(scale(tick), 12, tick_text(tick), "tick")]
     return f'<svg class="chart forest" aria-hidden="true" viewBox="0 0 {width:g} 20" width="{width:g}" height="20">{"".join(parts)}</svg>'
 
@@ -140,7 +145,7 @@ def forest_axis(scale: Scale) -> str:
 
 
 def sorted_differences(
-    name: str, width: int, differences: np.ndarray, better: int, ids: Sequence[str], title: str, description: str
+    name: str, width: int, title: str, description: str, differences: np.ndarray, better: int, ids: Sequence[str]
 ) -> str:
     """Each query's difference, from the largest loss to the largest gain; `better` is 1 where more is better, else -1."""
     height, left, top, bottom = (230 if width < 500 else 280), 52, 12, 34
@@ -151,7 +156,7 @@ def sorted_differences(
     parts = []
     for tick in Scale(-most, most, 0, 0).ticks(4):
         parts += [line(left, up(tick), width - 8, up(tick), "grid"), text(left - 8, up(tick) + 4, signed_tick(tick), "tick", "end")]
-    if n <= _SINGLE_BARS:
+    if n <= MOST_BARS:
         for i, value in enumerate(values.tolist()):
             if value:
                 y = up(max(value, 0.0))
@@ -193,12 +198,12 @@ def signed_tick(value: float) -> str:
     return ("+" if value > 0 else "") + tick_text(value)
 
 
-def histogram(name: str, width: int, series: Sequence[tuple[str, np.ndarray]], title: str, description: str) -> str:
+def histogram(name: str, width: int, title: str, description: str, series: Sequence[tuple[str, np.ndarray]]) -> str:
     """How the values of up to two systems are distributed over queries: the first as bars, the second as a line."""
     height, left, top, bottom = (200 if width < 500 else 240), 52, 26, 44
     everything = np.concatenate([values for _, values in series])
     low, high = float(everything.min()), float(everything.max())
-    if 0 <= low and high <= 1:
+    if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     elif low == high:
         low, high = low - 0.5, high + 0.5
@@ -234,13 +239,16 @@ def histogram(name: str, width: int, series: Sequence[tuple[str, np.ndarray]], t
 def curves(
     name: str,
     width: int,
+    title: str,
+    description: str,
     series: Sequence[tuple[str, Sequence[tuple[int, float]]]],
     marks: Sequence[tuple[int, str]],
     level: float,
-    title: str,
-    description: str,
 ) -> str:
-    """Shares (a power) by the number of queries, on a logarithmic axis; `marks` are numbers of queries with a name, `level` a share aimed at."""
+    """Shares (a power) by the number of queries, on a logarithmic axis.
+
+    `marks` are numbers of queries with a name, `level` is the share aimed at.
+    """
     narrow = width < 500
     height, left, top = (240 if narrow else 280), 46, 14
     legend = 22 * -(-len(series) // (1 if narrow else 3)) if len(series) > 1 else 0

@@ -83,6 +83,15 @@ def load(path: Path) -> Evaluation:
         raise InputError(f"{shown} is damaged: its metadata do not describe it ({type(error).__name__}: {error}).") from error
 
 
+def is_saved(path: Path) -> bool:
+    """Whether a file is a saved Evaluation, by its first bytes and its metadata. A file that cannot be read is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PAR1" and KEY in (pq.read_schema(file).metadata or {})
+    except UNREADABLE:
+        return False
+
+
 def parquet_writer(evaluation: Evaluation) -> Callable[[BinaryIO], None]:
     """What writes an evaluation into an open file."""
 
@@ -99,7 +108,7 @@ def parquet_writer(evaluation: Evaluation) -> Callable[[BinaryIO], None]:
 
 
 def to_table(evaluation: Evaluation) -> pa.Table:
-    """One row per query: query_id, the `by` columns, weight, then a float64 column per metric (and two for its bounds)."""
+    """One row per query: query_id, the `by` columns, weight, then a float64 column per metric (and three for its bounds)."""
     if evaluation.values is None:
         raise InputError("the values of single queries were not kept: evaluate with per_query=True, or use summary().")
     ids = pa.array(np.arange(evaluation.n_queries)) if evaluation.query_ids is None else normal(evaluation.query_ids)
@@ -110,7 +119,7 @@ def to_table(evaluation: Evaluation) -> pa.Table:
         columns["weight"] = pa.array(evaluation.weights)
     sides = {"": evaluation.values}
     if evaluation.bounds is not None:
-        sides |= {".low": evaluation.bounds.low, ".high": evaluation.bounds.high}
+        sides |= {f".{field.name}": getattr(evaluation.bounds, field.name) for field in dataclasses.fields(Bounds)}
     metrics = _metrics(evaluation)
     for i, described in enumerate(metrics):
         described["column"] = _free(described["name"], columns, tuple(sides))
@@ -189,7 +198,7 @@ def from_table(table: pa.Table, about: Mapping[str, Any]) -> Evaluation:
         query_ids=None if about["numbered"] else _whole(table, "query_id"),
         weights=table.column("weight").to_numpy() if "weight" in table.column_names else None,
         by={name: _whole(table, column) for name, column in about["by"].items()},
-        bounds=Bounds(matrix(".low"), matrix(".high")) if about["bounds"] else None,
+        bounds=Bounds(*(matrix(f".{field.name}") for field in dataclasses.fields(Bounds))) if about["bounds"] else None,
         **common,
     )
 

@@ -20,7 +20,7 @@ CSS = """
 html { scroll-behavior: smooth; scroll-padding-top: 1rem; -webkit-text-size-adjust: 100% }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
-main, header, footer, nav { max-width: 66rem; margin: 0 auto; padding: 0 1.5rem }
+main, header, footer, nav { max-width: 70rem; margin: 0 auto; padding: 0 1.5rem }
 header { padding-top: 2.5rem }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere }
 h2 { font-size: 1.25rem; margin: 3rem 0 .75rem; padding-top: .4rem; letter-spacing: -.005em }
@@ -37,21 +37,25 @@ nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.3rem; m
 .verdict.better { border-color: var(--better) } .verdict.worse { border-color: var(--worse) }
 .verdict p { font-size: 1.12rem; margin: 0 0 .5rem; max-width: 54rem } .verdict p:last-child { margin: 0 }
 .verdict p + p { font-size: 1rem; color: var(--soft) }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: .8rem; margin: 0 0 1rem; padding: 0 }
+.tiles { display: grid; gap: .8rem; margin: 0 0 1rem; padding: 0; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)) }
 .tiles div { border: 1px solid var(--line); border-radius: 8px; padding: .7rem .9rem }
 .tiles dt { font-size: .83rem; color: var(--soft) }
 .tiles dd { margin: .1rem 0 0; font-size: 1.15rem; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
-.tiles dd.span { font-size: 1rem; line-height: 1.75; white-space: nowrap } .tiles dd small { display: block; font-size: .83rem; font-weight: 400; color: var(--soft) }
+.tiles dd.span { font-size: 1rem; line-height: 1.75; white-space: nowrap }
+.tiles dd small { display: block; font-size: .83rem; font-weight: 400; color: var(--soft) }
 .notes { list-style: none; padding: 0; margin: 0 }
 .notes li { border-left: 3px solid var(--line); padding: .15rem 0 .15rem .9rem; margin: 0 0 .7rem; max-width: 54rem }
 .scroll { overflow-x: auto; margin: 0 0 1.2rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .94rem }
 caption { text-align: left; padding: 0 0 .5rem; font-size: .9rem }
-th, td { padding: .42rem 1rem .42rem 0; text-align: right; vertical-align: middle; white-space: nowrap; border-bottom: 1px solid var(--grid) }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem) }
+th, td { padding: .42rem .85rem .42rem 0; border-bottom: 1px solid var(--grid);
+  text-align: right; vertical-align: middle; white-space: nowrap }
 thead th { border-bottom: 1px solid var(--line); font-weight: 600; font-size: .85rem; color: var(--soft); vertical-align: bottom }
 th[scope=row], th.name, td.word { text-align: left } th[scope=row], td.word { font-weight: 500 }
-th[scope=row] { white-space: normal; overflow-wrap: break-word; min-width: 6rem; max-width: 20rem }
-td.plot, th.plot { padding: 0 1rem 0 0; line-height: 0; text-align: left } th.plot { vertical-align: bottom }
+th[scope=row] { white-space: normal; overflow-wrap: break-word; min-width: min(9rem, 22vw); max-width: 20rem }
+.pair th[scope=row] { min-width: 4.5rem }
+td.plot, th.plot { padding: 0 .9rem 0 0; line-height: 0; text-align: left } th.plot { vertical-align: bottom }
 tr.decides th, tr.decides td { background: var(--card); font-weight: 600 }
 tr.decides th { padding-left: .6rem } td small { color: var(--soft); font-size: .85em; font-weight: 400 }
 .better-word { color: var(--better); font-weight: 600 } .worse-word { color: var(--worse); font-weight: 600 }
@@ -93,9 +97,14 @@ footer { padding-bottom: 3rem; margin-top: 3rem; font-size: .88rem; color: var(-
   :root { color-scheme: light; --page: #fff; --card: #f2f2f2; --ink: #000; --soft: #444; --line: #bbb; --grid: #ddd; --better: #1f5fbf;
     --worse: #b8480d; --neutral: #555; --link: #000; --first: #bbb; --second: #1f5fbf; --mark: #000;
     --c0: #1f5fbf; --c1: #b8480d; --c2: #1b7f5c; --c3: #8e3a9d; --c4: #8a6a00; --c5: #0b7285; --c6: #a61e4d; --c7: #495057 }
-  body { font-size: 10.5pt } nav, .skip { display: none } main, header, footer { max-width: none; padding: 0 }
+  @page { margin: 13mm }
+  body { font-size: 10pt } h2 { margin-top: 1.6rem } .tiles dd { font-size: 1rem } .tiles dd.span { font-size: .82rem }
+  nav, .skip { display: none } main, header, footer { max-width: none; padding: 0 }
   .scroll { overflow: visible } table { font-size: 8.5pt } th, td { padding-right: .6rem } .less { display: revert }
-  figure, tr, .verdict, .tiles div, details { break-inside: avoid } h2, h3, caption, figcaption { break-after: avoid }
+  .pair { grid-template-columns: 1fr 1fr; gap: 0 1.2rem } .pair td, .pair th { padding-right: .4rem } .pair svg.forest { width: 100px }
+  details { border-width: 1px 0 0; border-radius: 0; padding: 0 } .work h3 { margin: .4rem 0 }
+  .work table { font-size: 6.6pt } .work td, .work th { padding: .12rem .3rem .12rem 0 } .work .steps, .work .formula { font-size: 6.4pt }
+  figure, tr, .verdict, .tiles div { break-inside: avoid } summary { break-after: avoid } h2, h3, caption, figcaption { break-after: avoid }
   svg.wide { display: block } svg.narrow { display: none } a { text-decoration: none }
   svg, .verdict, tr.decides th, tr.decides td { print-color-adjust: exact; -webkit-print-color-adjust: exact }
 }
@@ -108,6 +117,7 @@ const open = () => { const at = document.getElementById(decodeURIComponent(locat
   if (at && at.tagName === 'DETAILS') { at.open = true; at.scrollIntoView() } };
 addEventListener('hashchange', open); open();
 let closed = [];
-addEventListener('beforeprint', () => { closed = [...document.querySelectorAll('details:not([open])')]; closed.forEach(d => d.open = true) });
+addEventListener('beforeprint', () => {
+  closed = [...document.querySelectorAll('details:not([open])')]; closed.forEach(d => d.open = true) });
 addEventListener('afterprint', () => closed.forEach(d => d.open = false));
 """
