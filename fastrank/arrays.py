@@ -22,7 +22,7 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     not rounded to doubles, which could make some of them equal.
     """
     if isinstance(value, np.ma.MaskedArray) and value.dtype.kind == "O":
-        value = value.filled(None)
+        value = np.where(np.ma.getmaskarray(value), None, value.data)
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None

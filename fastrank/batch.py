@@ -93,9 +93,7 @@ class QueryBatch:
     @functools.cached_property
     def label_codes(self) -> int:
         """One more than the largest label when labels are whole numbers small enough to index a table, else 0."""
-        whole = self.labels.dtype.kind in "iu" or bool(np.all(self.labels == np.trunc(self.labels)))
-        if self.unretrieved_labels is not None:
-            whole = whole and bool(np.all(self.unretrieved_labels == np.trunc(self.unretrieved_labels)))
+        whole = all(_are_whole(labels) for labels in (self.labels, self.unretrieved_labels) if labels is not None)
         return int(self.largest_label) + 1 if whole and self.smallest_label >= 0 and self.largest_label < MOST_CODES else 0
 
     @functools.cached_property
@@ -105,6 +103,11 @@ class QueryBatch:
         if self.unretrieved_offsets is not None:
             sizes = sizes + np.diff(self.unretrieved_offsets)
         return int(sizes.max(initial=0))
+
+
+def _are_whole(labels: np.ndarray) -> bool:
+    """Whether all labels are whole numbers; those of unjudged documents (NaN) do not matter."""
+    return labels.dtype.kind in "iu" or bool(np.all((labels == np.trunc(labels)) | np.isnan(labels)))
 
 
 def make_batch(

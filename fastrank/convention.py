@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fastrank.errors import InputError
-from fastrank.gains import Discount, Gain
+from fastrank.gains import Discount, Gain, as_discount, as_gain
 
 TIE_RULES = ("average", "input", "worst", "best", "docid")
 NO_RELEVANT_RULES = ("zero", "one", "nan", "skip")
@@ -22,13 +22,13 @@ NO_RELEVANT_RULES = ("zero", "one", "nan", "skip")
 Choices = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 
 
-def _choices(**families: dict[str, Any]) -> Choices:
+def _choices(**families: Mapping[str, Any]) -> Choices:
     return tuple((family, tuple(choices.items())) for family, choices in families.items())
 
 
 @dataclass(frozen=True)
 class Convention:
-    """A named bundle of choices.
+    """A named bundle of choices. Your own: ``dataclasses.replace(fr.conventions["fastrank"], name="mine", ties="worst")``.
 
     Attributes: `gain` and `discount` of the cumulative-gain metrics; `ties`, the order of equal scores; `no_relevant`, the value
     of a query without anything to find; `rel`, the lowest relevant label (">0.5": any label above); `scores` and `labels`, the
@@ -52,7 +52,22 @@ class Convention:
     no_negative: tuple[str, ...] = ()
     binary_only: tuple[str, ...] = ()
     trec: bool = False
-    families: Choices = ()
+    families: Choices | Mapping[str, Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        families = _choices(**self.families) if isinstance(self.families, Mapping) else self.families
+        read = {
+            "gain": as_gain(self.gain),
+            "discount": as_discount(self.discount),
+            "ties": one_of("ties", self.ties, TIE_RULES),
+            "no_relevant": one_of("no_relevant", self.no_relevant, NO_RELEVANT_RULES),
+            "families": families,
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
+        for name in ("scores", "labels"):
+            if getattr(self, name) is not None:
+                one_of(name, getattr(self, name), ("float32", "float64"))
 
     def parameter(self, family: str, name: str, *, general: bool = True) -> Any:
         """The value that this convention gives an unset parameter of a metric; None when it has no say.

@@ -329,26 +329,39 @@ def r_ndcg(ranked: Labels, missing: Labels, *, gain: Callable[[Label], float] = 
 # --- readers -------------------------------------------------------------------------------------------------------------------
 
 
+@lru_cache
+def _chances(patience: Callable[[int, float], float], T: float, last: int) -> tuple[float, ...]:
+    """How likely a reader looks at ranks 1 ... last, going on from a rank with a given chance."""
+    return tuple(itertools.accumulate((patience(rank, T) for rank in range(1, last)), lambda chance, on: chance * on, initial=1.0))
+
+
 def _rate(
-    ranked: Labels, patience: Callable[[int], float], k: int | None, min_label: float, max_label: float, horizon: int
+    ranked: Labels, patience: Callable[[int, float], float], T: float, k: int | None, min_label: float, max_label: float, horizon: int
 ) -> float:
-    """Gain per document of a reader who goes on from a rank with a given chance."""
-    last = horizon if k is None else min(k, horizon)
-    chances = [math.prod(patience(rank) for rank in range(1, place)) for place in range(1, last + 1)]
+    """Gain per document of such a reader."""
+    chances = _chances(patience, T, horizon if k is None else min(k, horizon))
     gains = [min(max(((label or 0) - min_label) / (max_label - min_label), 0), 1) for label in ranked]
-    return sum(chance * gain for chance, gain in zip(chances, gains, strict=False)) / sum(chances)
+    return sum(chance * gain for chance, gain in zip(chances, gains, strict=False)) / math.fsum(chances)
+
+
+def _of_log(rank: int, T: float) -> float:
+    return math.log2(rank + 1) / math.log2(rank + 2)
+
+
+def _of_square(rank: int, T: float) -> float:
+    return ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2
 
 
 def sdcg(
     ranked: Labels, missing: Labels, *, k: int | None = None, min_label: float = 0, max_label: float = 4, horizon: int = 1000
 ) -> float:
-    return _rate(ranked, lambda rank: math.log2(rank + 1) / math.log2(rank + 2), k, min_label, max_label, horizon)
+    return _rate(ranked, _of_log, 1, k, min_label, max_label, horizon)
 
 
 def insq(
     ranked: Labels, missing: Labels, *, T: float = 1, min_label: float = 0, max_label: float = 4, horizon: int = 1000
 ) -> float:
-    return _rate(ranked, lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2, None, min_label, max_label, horizon)
+    return _rate(ranked, _of_square, T, None, min_label, max_label, horizon)
 
 
 # --- overlap -------------------------------------------------------------------------------------------------------------------

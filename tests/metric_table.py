@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -222,7 +223,8 @@ def _pytrec_eval_values(measure: str, labels: np.ndarray, scores: np.ndarray, of
     # A new evaluator a call: it changes the list of measures it was given.
     evaluator = pytrec_eval.RelevanceEvaluator(_as_dicts(labels, offsets, int), {measure})
     found = evaluator.evaluate(_as_dicts(scores, offsets, float))
-    return np.array([found[str(q)][measure.replace(".", "_")] for q in range(len(offsets) - 1)])
+    printed = measure if re.search(r"_\d\.\d+$", measure) else measure.replace(".", "_")
+    return np.array([found[str(q)][printed] for q in range(len(offsets) - 1)])
 
 
 def _ir_measures_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

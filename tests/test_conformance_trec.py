@@ -1,7 +1,7 @@
 """The conventions trec_eval and trec_eval9 against what trec_eval 10.0, 9.0.8 and pytrec_eval returned for real and for hard files.
 
-Left out, each by its name: metrics that fastrank does not have (`ABSENT`), `is_undefined` below, and the files that these programs
-refuse, which `REFUSED` names with what fastrank does instead.
+Left out, each by its name: trec_eval's further metrics (`FURTHER`), `is_undefined` below, and the files that these programs refuse,
+which `REFUSED` names with what fastrank does instead.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ NAMES = {
     r"ideal_dcg": "IDCG",
 }
 
-ABSENT = re.compile(
+# What these files hold besides; these names parse to metrics of their own, or are no metrics.
+FURTHER = re.compile(
     r"num_q|runid|relstring(_\d+)?|num_nonrel_judged_ret|gm_(map|bpref)|(iprec_at_recall|Rprec_mult)_[\d.]+|11pt_avg(_[\d.,]+)?"
     r"|infAP|set_map|utility(_[-\d.,]+)?|(set_)?relative_P(_\d+)?|binG|G(_[\d.,=]+)?|Rndcg(_[\d.,=]+)?|ndcg_rel(_[\d.,=]+)?|unj_\d+|yaap"
     r"|rbp(_resid)?(_p=[\d.]+)?|ndcg_1=3.5,2=9.0,0=0.5"
@@ -84,11 +85,11 @@ ABSENT = re.compile(
 
 
 def ours(name: str, level: int) -> str | None:
-    """How a metric of trec_eval is asked for here; None where fastrank does not have it."""
+    """How a metric of trec_eval is asked for here; None for a further one."""
     for pattern, metric in NAMES.items():
         if found := re.fullmatch(pattern, name):
             return found.expand(metric).format(rel=level)
-    assert ABSENT.fullmatch(name), f"{name}: neither in NAMES nor in ABSENT"
+    assert FURTHER.fullmatch(name), f"{name}: neither in NAMES nor in FURTHER"
     return None
 
 

@@ -235,6 +235,7 @@ def test_bounds_are_averaged_like_the_values() -> None:
         "nDCG(no_relevant='skip')@3",
         "nDCG(no_relevant='skip')@3.low",
         "nDCG(no_relevant='skip')@3.high",
+        "nDCG(no_relevant='skip')@3.if_relevant",
     ]
 
 

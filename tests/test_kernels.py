@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,13 +14,14 @@ import numpy as np
 import pytest
 
 import fastrank as fr
+from fastrank._kernel import map_blocks, query_blocks
 
 ROOT = Path(__file__).parent.parent
 
 
-def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env, capture_output=True, text=True, check=False)
+def run(program: str, root: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(root), **environment}
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env, cwd=root, capture_output=True, text=True, check=False)
 
 
 def batch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,6 +77,68 @@ def test_without_a_home_or_a_writable_cache_everything_still_runs(tmp_path: Path
     assert (done.returncode, done.stdout) == (0, f"{fr.ndcg([1, 0, 2], [3, 2, 1], k=2).round(4)}\n"), done.stderr
 
 
+def copy_without_caches(folder: Path) -> Path:
+    """The package in a folder of its own, a file where each cache directory would be made: as good as read-only, for root too."""
+    package = folder / "fastrank"
+    shutil.copytree(ROOT / "fastrank", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (package, *package.rglob("*")):
+        if path.is_dir():
+            (path / "__pycache__").write_text("no directory")
+    return folder
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_a_package_in_a_read_only_place_and_without_a_home_runs_uncached(tmp_path: Path) -> None:
+    program = """
+        import logging
+        logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
+        import fastrank as fr
+        print(fr.reciprocal_rank([0, 1], [0.1, 0.2]), fr.__file__)
+    """
+    root = copy_without_caches(tmp_path / "site")
+    done = run(program, root, HOME="/dev/null/home", XDG_CACHE_HOME="/dev/null/cache", NUMBA_CACHE_DIR="")
+    assert (done.returncode, done.stdout) == (0, f"[1.] {root / 'fastrank' / '__init__.py'}\n"), done.stderr
+    assert "fastrank: kernels are compiled anew in this process" in done.stderr
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_written_any_more_costs_the_entry_and_not_the_call(tmp_path: Path) -> None:
+    program = f"""
+        import errno, logging
+        logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
+        import numba.core.caching as caching
+        def full(self, *arguments):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        caching.IndexDataCacheFile.save = full
+        import fastrank as fr
+        print(fr.reciprocal_rank([0, 1], [0.1, 0.2]))
+    """
+    done = run(program, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "[1.]\n"), done.stderr
+    assert "fastrank: the compiled kernel was not cached" in done.stderr
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_eight_threads_may_make_the_first_call_together(tmp_path: Path) -> None:
+    program = """
+        import threading
+        import fastrank as fr
+        barrier, found = threading.Barrier(8), []
+        def work():
+            barrier.wait()
+            found.append(fr.evaluate([0, 1, 0], [1, 1, 1], metrics="RR,ERR", threads=2).values.tolist())
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(len(found), len(set(map(str, found))))
+    """
+    done = run(program, NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.stdout == "8 1\n", done.stderr
+
+
 def test_eight_threads_at_once_get_the_same_bits() -> None:
     labels, scores, offsets = batch()
     expected = fr.evaluate(labels, scores, offsets, metrics=METRICS).values.tobytes()
@@ -110,6 +174,47 @@ def test_a_forked_child_can_call_after_the_parent_used_the_pool() -> None:
     """
     done = run(program)
     assert done.stdout == "0\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+def test_a_forked_child_can_make_the_first_call() -> None:
+    program = """
+        import os
+        import fastrank as fr
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if fr.reciprocal_rank([0, 1], [1, 1]).tolist() == [3 / 4] else 1)
+        print(os.waitpid(child, 0)[1], fr.precision([1, 0], k=2))
+    """
+    done = run(program)
+    assert done.stdout == "0 [0.5]\n", done.stderr
+
+
+def test_the_first_exception_of_a_block_reaches_the_caller_and_the_pool_goes_on() -> None:
+    done: list[int] = []
+
+    def work(first: int, last: int) -> None:
+        if first == 3:
+            raise fr.InputError("block 3")
+        done.append(first)
+
+    offsets = np.arange(0, 9)
+    for threads in (1, 3):
+        with pytest.raises(fr.InputError, match="block 3"):
+            map_blocks(work, offsets, documents=1, threads=threads)
+        done.clear()
+        map_blocks(lambda first, last: done.append(first), offsets, documents=1, threads=threads)
+        assert sorted(done) == list(range(8))
+
+
+@pytest.mark.parametrize("documents", [1, 7, 100, 10**6])
+@pytest.mark.parametrize("sizes", [[], [0], [0, 0, 0, 0], [5, 0, 0, 200, 3, 3, 3], [1] * 50])
+def test_blocks_cover_every_query_once_in_order(sizes: list[int], documents: int) -> None:
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    blocks = list(query_blocks(offsets, documents))
+    assert [q for first, last in blocks for q in range(first, last)] == list(range(len(sizes)))
+    # No block holds more than asked for, counting each query as one more document, but for a longer query alone.
+    assert all(last - first == 1 or offsets[last] - offsets[first] + last - first <= documents for first, last in blocks)
 
 
 def test_importing_the_package_loads_none_of_its_dependencies() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import conformance
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -124,6 +125,29 @@ def test_long_lists_take_the_short_way(ties: bool, options: dict[str, Any]) -> N
 def text(dicts: Dicts, line: str) -> bytes:
     """A TREC file."""
     return "".join(f"{query} {line.format(doc, value)}\n" for query, docs in dicts.items() for doc, value in docs.items()).encode()
+
+
+REAL = sorted(path.name.removesuffix(".full.json.gz") for path in (conformance.FOLDER / "real").glob("*.full.json.gz"))
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(not REAL, reason="no conformance data: ../shared/conformance is not beside this checkout")
+@pytest.mark.parametrize("convention", ["trec_eval", "trec_eval9"])
+@pytest.mark.parametrize("pair", REAL)
+def test_real_files_as_dicts_have_the_bits_of_the_files(pair: str, convention: str) -> None:
+    folder = conformance.FOLDER / "real"
+    names = json.loads(gzip.decompress((folder / f"{pair}.full.json.gz").read_bytes()))["meta"]
+    files = [conformance.FOLDER / names[kind] for kind in ("qrels", "run")]
+    dicts: list[Dicts] = [{}, {}]
+    for path, side, value in zip(files, dicts, (3, 4), strict=True):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            fields = line.split()
+            side.setdefault(fields[0], {})[fields[2]] = float(fields[value])
+    assert is_short(*dicts, convention)
+    for options in ({}, {"missing": "skip"}, {"judged_only": True}, {"ties": "average"}):
+        found, expected = (fr.evaluate_run(*way, CUT, convention=convention, **options) for way in (dicts, files))
+        assert found.values.tobytes() == expected.values.tobytes()
+        assert found.query_ids.equals(expected.query_ids)
 
 
 @pytest.mark.parametrize("judged_only", [False, True])
@@ -276,6 +300,13 @@ def test_what_is_no_id(odd: Any) -> None:
     ):
         with pytest.raises(InputError, match=rf"^{what} must be named by text, bytes or integers, not "):
             fr.evaluate_run(qrels, run)
+
+
+def test_ids_that_nobody_asks_for_are_looked_at_where_scores_are_equal() -> None:
+    run = {"q": {"a": 1.0, "b": 1.0, 0.5: 1.0}}
+    assert fr.evaluate_run({"q": {"a": 1}}, run, "RR", ties="worst").mean() == {"RR": 1 / 3}
+    with pytest.raises(InputError, match=r"^documents of the run must be named by text, bytes or integers, not 0\.5\."):
+        fr.evaluate_run({"q": {"a": 1}}, run)
 
 
 def test_text_that_utf_8_cannot_hold() -> None:

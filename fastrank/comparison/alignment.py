@@ -214,7 +214,7 @@ def _by(names: Sequence[str], evaluations: Sequence[Evaluation], rows: Sequence[
             if column not in by:
                 by[column], owner[column] = here, name
                 continue
-            texts = [part.cast("string") if part.type != here.type else part for part in (by[column], here)]
+            texts = [each if by[column].type == here.type else each.cast("string") for each in (by[column], here)]
             same = pc.fill_null(pc.equal(*texts), False).to_numpy(zero_copy_only=False) | (
                 texts[0].is_null().to_numpy(zero_copy_only=False) & texts[1].is_null().to_numpy(zero_copy_only=False)
             )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrank.comparison.resampling import MOST_ENUMERATED
 from fastrank.evaluation import Evaluation, Note
 
 if TYPE_CHECKING:
@@ -23,19 +26,35 @@ SATURATED = 0.95
 DEEP = 100
 
 
+@dataclass(frozen=True)
+class Setting:
+    """How a comparison was made.
+
+    `tested`: places of the metrics it tests; `named`: whether one was named as the one that decides; `family`: what p is corrected over,
+    in words; `n_units`: what is drawn, queries or clusters; `sampled`: whether p is a share of `n_resamples`; `level`: what p is held to.
+    """
+
+    tested: Sequence[int]
+    named: bool
+    family: str
+    n_comparisons: int
+    n_units: int
+    sampled: bool
+    n_resamples: int
+    level: float
+
+
 class Cautions:
     """What a reader of one comparison should know. The metrics on which it decides are looked at, not those it watches."""
 
-    def __init__(
-        self, aligned: Aligned, tested: Sequence[int], primary: int | None, family: str, differences: Sequence[Difference], n_units: int
-    ) -> None:
-        self.aligned, self.tested, self.primary, self.family = aligned, tested, primary, family
+    def __init__(self, aligned: Aligned, setting: Setting, differences: Sequence[Difference]) -> None:
+        self.aligned, self.setting = aligned, setting
+        self.tested = setting.tested
         self.differences = [each for each in differences if each.verdict is not None]
-        self.n_units = n_units
 
     def notes(self) -> list[Note]:
         """All notes, those on the data first."""
-        parts = [self._left_out(), self._skipped(), self._family(), self._few(), self._without_spread()]
+        parts = [self._left_out(), self._skipped(), self._family(), self._resamples(), self._few(), self._without_spread()]
         for m in self.tested:
             parts += [self._ties(m), self._unjudged(m), self._cutoff(m), self._nothing_to_find(m), self._saturated(m)]
         return [note for part in parts for note in part]
@@ -56,15 +75,30 @@ class Cautions:
                 yield Note("skipped", count, f"{_plural(count, 'query')} without a value of {self._name(m)} in some system left out of it.")
 
     def _family(self) -> Iterator[Note]:
-        if self.primary is None:
+        if not self.setting.named:
             yield Note(
                 "no_primary",
                 len(self.tested),
-                f"No metric was named as the one that decides (primary=), so all are tested and p is corrected over {self.family}.",
+                f"No metric was named as the one that decides (primary=), so all are tested and p is corrected over {self.setting.family}.",
+            )
+
+    def _resamples(self) -> Iterator[Note]:
+        """Whether p can be small enough at all."""
+        setting = self.setting
+        least = setting.n_comparisons / (setting.n_resamples + 1)
+        many = any(each.won + each.lost > MOST_ENUMERATED for each in self.differences)
+        if setting.sampled and many and least > setting.level:
+            needed = math.ceil(setting.n_comparisons / setting.level)
+            yield Note(
+                "few_resamples",
+                setting.n_resamples,
+                f"Of {setting.n_resamples:,} resamples no p is below {1 / (setting.n_resamples + 1):.2g}, which corrected over "
+                f"{setting.n_comparisons:,} comparisons is {min(least, 1):.2g}: no difference can be seen. Ask for "
+                f"n_resamples={needed} or more, or for another test.",
             )
 
     def _few(self) -> Iterator[Note]:
-        n = self.n_units
+        n = self.setting.n_units
         what = "query" if n == self.aligned.n_queries else "cluster"
         if n < FEW_QUERIES:
             yield Note("few_queries", n, f"{_plural(n, what)} can show large differences only, and an interval of so few is a rough guess.")

@@ -87,5 +87,7 @@ def _by_document(pairs: Qrels | Run, queries: Collection[Any]) -> dict[str, dict
     for q, query in enumerate(map(str, pairs.query_ids.to_pylist())):
         if query in wanted:
             rows = range(int(pairs.offsets[q]), int(pairs.offsets[q + 1]))
-            found[query] = {pairs.document_name(row): float(pairs.values[row]) for row in rows}
+            text, start, stop = pairs.doc_ids.text, pairs.doc_ids.start, pairs.doc_ids.stop
+            names = (text[start[row] : stop[row]].tobytes().decode("utf-8", "replace") for row in rows)
+            found[query] = dict(zip(names, pairs.values[rows.start : rows.stop].tolist(), strict=True))
     return found

@@ -110,9 +110,9 @@ def intervals(units: Units, quantities: Sequence[Quantity], plan: Plan) -> list[
     """The interval of each quantity; all see the same resamples."""
     means, n = units.means, units.n_units
     residuals = units.sums - means[:, None] * units.size
-    # What is left of equal values is rounding, and no spread.
-    residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-14 * np.abs(units.sums).max(axis=1, initial=0.0)] = 0.0
-    parts = [_Part(quantity, residuals, units.size, means) for quantity in quantities]
+    # What is left of equal values, or of equal differences, is rounding and no spread.
+    rounding = 1e-14 * float(np.abs(units.sums).max(initial=0.0))
+    parts = [_Part(quantity, residuals, units.size, means, rounding) for quantity in quantities]
     if plan.method == "t" or n < 2:
         return [each.student(plan, n) for each in parts]
     columns = [residuals] if units.even else [units.size[None], residuals]
@@ -131,10 +131,12 @@ def intervals(units: Units, quantities: Sequence[Quantity], plan: Plan) -> list[
 class _Part:
     """One quantity: its estimate, e and b of each unit, and its interval from sums of resamples."""
 
-    def __init__(self, quantity: Quantity, residuals: np.ndarray, size: np.ndarray, means: np.ndarray) -> None:
+    def __init__(self, quantity: Quantity, residuals: np.ndarray, size: np.ndarray, means: np.ndarray, rounding: float) -> None:
         self.quantity, self.means = quantity, means
         self.estimate = quantity.estimate(means)
         self.e = quantity.top(residuals, self.estimate)
+        if np.abs(self.e).max(initial=0.0) <= rounding:
+            self.e = np.zeros_like(self.e)
         self.b = quantity.bottom(residuals, size, means)
 
     def standard_error(self) -> float:
@@ -156,11 +158,13 @@ class _Part:
 
     def resampled(self, plan: Plan, n: int, sums: np.ndarray, size: np.ndarray, squares: np.ndarray) -> Interval:
         error = self.standard_error()
+        if error == 0:
+            return Interval(self.estimate, self.estimate, self.estimate, error, n, plan.method, plan.confidence)
         # A resample may hold only units of weight 0, or only zeros below a ratio: it has no estimate.
         with np.errstate(divide="ignore", invalid="ignore"):
             top, bottom = self.quantity.top(sums, self.estimate), self.quantity.bottom(sums, size, self.means)
             shift = top / bottom
-            if plan.method == "studentised" and error > 0:
+            if plan.method == "studentised":
                 low, high = self._studentised(plan, n, shift, top, bottom, squares, error)
             elif plan.method == "bca":
                 low, high = self._bca(plan, shift)

@@ -21,12 +21,16 @@ Test = Callable[["Units", list[tuple[int, int]], Chance], np.ndarray]
 
 @dataclass(frozen=True)
 class Method:
-    """A test: what a sentence calls it, where it comes from, and whether its p-values are corrected over the pairs already."""
+    """A test: what a sentence calls it, and where it comes from.
+
+    `over_pairs`: its p-values are corrected over the pairs already; `sampled`: they are shares of a number of resamples.
+    """
 
     title: str
     source: str
     run: Test
     over_pairs: bool = False
+    sampled: bool = False
 
 
 def _paired(test: Callable[..., np.ndarray]) -> Test:
@@ -38,6 +42,7 @@ TESTS = {
         "a permutation test",
         "sign flips of the differences: Fisher 1935; Smucker, Allan and Carterette, CIKM 2007; never 0: Phipson and Smyth, SAGMB 2010",
         _paired(permutation),
+        sampled=True,
     ),
     "t": Method("a paired t test", "Student, Biometrika 1908", _paired(student)),
     "wilcoxon": Method("Wilcoxon's signed-rank test", "Wilcoxon, Biometrics Bulletin 1945", _paired(wilcoxon)),
@@ -45,8 +50,9 @@ TESTS = {
         "a studentised bootstrap test",
         "Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 16.4; Sakai, SIGIR 2006",
         _paired(bootstrap),
+        sampled=True,
     ),
-    "tukey": Method("a randomised Tukey HSD test", "Carterette, TOIS 2012", randomised_tukey, over_pairs=True),
+    "tukey": Method("a randomised Tukey HSD test", "Carterette, TOIS 2012", randomised_tukey, over_pairs=True, sampled=True),
     "anova": Method(
         "two-way analysis of variance with Tukey's HSD",
         "Sakai, Laboratory Experiments in Information Retrieval, 2018, chapters 3 and 4",

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastrank.comparison.agreement import kendall_tau, tau_ap
 from fastrank.comparison.alignment import Aligned, align
-from fastrank.comparison.cautions import Cautions
+from fastrank.comparison.cautions import Cautions, Setting
 from fastrank.comparison.corrections import CORRECTIONS
 from fastrank.comparison.discrimination import discriminations
 from fastrank.comparison.findings import BETTER, IDENTICAL, OPEN, WORSE, Agreement, Difference, Planning, SliceDifference
@@ -174,7 +174,18 @@ class _Work:
         slices = tuple(self._slices())
         planning = tuple(self._planning(differences))
         many = len(aligned.names) > 2
-        notes = Cautions(aligned, self.tested, self.primary, self.correction_in_words(), differences, self.n_units()).notes() + self.notes
+        n_comparisons = n_corrected((len(self.tested), len(self.pairs)), self.test, self.correction)
+        setting = Setting(
+            tested=self.tested,
+            named=self.primary is not None,
+            family=self.family(),
+            n_comparisons=n_comparisons,
+            n_units=self.n_units(),
+            sampled=TESTS[self.test].sampled,
+            n_resamples=self.plan.n_resamples,
+            level=1 - self.plan.confidence,
+        )
+        notes = Cautions(aligned, setting, differences).notes() + self.notes
         return Comparison(
             systems=aligned.names,
             metrics=aligned.metrics,
@@ -184,7 +195,7 @@ class _Work:
             baseline=self.baseline,
             test=self.test,
             correction=self.correction,
-            n_comparisons=n_corrected((len(self.tested), len(self.pairs)), self.test, self.correction),
+            n_comparisons=n_comparisons,
             interval=self.plan.method,
             confidence=self.plan.confidence,
             n_resamples=self.plan.n_resamples,
@@ -210,7 +221,7 @@ class _Work:
         """What is drawn: queries or clusters."""
         return self.aligned.n_queries if self.codes is None else len(np.unique(self.codes))
 
-    def correction_in_words(self) -> str:
+    def family(self) -> str:
         """Over what the correction runs, for the note that says so."""
         n_metrics, n_pairs = len(self.tested), len(self.pairs)
         return f"{n_metrics} metrics" + (f" × {n_pairs} pairs of systems" if n_pairs > 1 else "")

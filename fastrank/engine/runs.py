@@ -109,8 +109,8 @@ def join_distinct(
 ) -> tuple[Joined, tuple[Note, ...]]:
     """Check the rows of both, drop duplicates by the rule, and match the others; with notes on what was dropped or ignored."""
     _check(qrels, run, convention)
-    distinct = qrels.without_duplicates(duplicates)
-    unique = run if duplicates == "error" else run.without_duplicates(duplicates)
+    distinct = qrels.without_duplicates(duplicates, threads)
+    unique = run if duplicates == "error" else run.without_duplicates(duplicates, threads)
     joined = join(distinct, unique, convention, skip_missing=skip_missing, judged_only=judged_only, threads=threads)
     n_dropped = qrels.n_documents - distinct.n_documents + run.n_documents - unique.n_documents
     return joined, tuple(_notes_of_rows(qrels, run, n_dropped, duplicates))

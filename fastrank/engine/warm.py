@@ -13,6 +13,8 @@ from fastrank._kernel import Kernel
 from fastrank.arrays import LABEL_TYPES
 from fastrank.convention import TIE_RULES
 from fastrank.engine.calls import LabelledQueries, evaluate
+from fastrank.engine.runs import evaluate_run
+from fastrank.io.judgements import Run
 from fastrank.metrics.base import families
 from fastrank.metrics.grammar import parse_metrics
 
@@ -57,6 +59,10 @@ def warm_up() -> WarmUp:
     unretrieved = np.ma.MaskedArray(scores, mask=scores == 0)
     result = evaluate(labels, unretrieved, sizes=sizes, metrics=metrics, weights=np.ones(len(sizes)))
     result.summary()
+    # Labels that float32 holds, and labels that it does not.
+    for judgement in (b"q 0 a 1\n", b"q 0 a 0.1\n"):
+        evaluate_run(judgement, b"q Q0 a 1 0.5 t\n", "AP", convention="fastrank")
+    evaluate_run({"q": {"a": 1}}, Run.from_arrays(["q"], ["a"], [0.5]), "AP")
     kernels = {id(each): each for name, module in list(sys.modules.items()) if name.startswith("fastrank.") for each in _kernels_of(module)}
     stats = [each.compiled.stats for each in kernels.values() if hasattr(each.compiled, "stats")]
     return WarmUp(

@@ -9,7 +9,6 @@ import math
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
@@ -146,7 +145,7 @@ def _listed(name: str, query: Any, item: Any, ranked: bool) -> list[Any]:
     where = f"{name}[{query!r}]"
     if item is None:
         return []
-    if ranked and isinstance(item, Mapping | AbstractSet):
+    if ranked and isinstance(item, Mapping | set | frozenset):
         cure = "For scores use evaluate_run." if isinstance(item, Mapping) else "Give a list, best first."
         raise InputError(f"{where} must be ids in rank order, not a {type(item).__name__}. {cure}")
     array = _unwrapped(item)

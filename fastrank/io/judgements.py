@@ -173,31 +173,35 @@ class Pairs(abc.ABC):
     # --- duplicates -------------------------------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _twins(self) -> np.ndarray | None:
+    def _known(self) -> dict[str, Any]:
+        """What has been found out about duplicates."""
+        return {}
+
+    def _twins(self, threads: int | None) -> np.ndarray | None:
         """For each row the first row of its query with the same document; None when no document stands twice."""
+        if "twins" in self._known:
+            found: np.ndarray | None = self._known["twins"]
+            return found
         first_of, ids = np.arange(self.n_documents), self.doc_ids
 
         def block(first: int, last: int) -> None:
             table = matching.table_for(self.offsets, first, last)
             matching.find_twins(ids.text, ids.start, ids.stop, self.code, self.offsets, first, last, table, first_of)
 
-        map_blocks(block, self.offsets, documents=BLOCK, threads=None)
-        return None if np.array_equal(first_of, np.arange(self.n_documents)) else first_of
+        map_blocks(block, self.offsets, documents=BLOCK, threads=threads)
+        self._known["twins"] = None if np.array_equal(first_of, np.arange(self.n_documents)) else first_of
+        return self._twins(threads)
 
-    @functools.cached_property
-    def _without_duplicates(self) -> dict[str, Self]:
-        return {}
-
-    def without_duplicates(self, rule: str) -> Self:
+    def without_duplicates(self, rule: str, threads: int | None = None) -> Self:
         """These rows with each document once in a query: the first, the last or that of the greatest value; or an error naming two."""
         one_of("duplicates", rule, DUPLICATE_RULES)
-        first_of = self._twins
+        first_of = self._twins(threads)
         if first_of is None:
             return self
         rows = np.flatnonzero(first_of != np.arange(self.n_documents))
         if rule == "error":
             self.refuse_twins(int(first_of[rows[0]]), int(rows[0]))
-        if rule not in self._without_duplicates:
+        if rule not in self._known:
             chosen = np.arange(self.n_documents)
             rows = np.union1d(rows, first_of[rows])
             # Of several assignments to one place the last one stands.
@@ -205,8 +209,9 @@ class Pairs(abc.ABC):
             chosen[first_of[order]] = order
             kept = np.zeros(self.n_documents, bool)
             kept[chosen[first_of]] = True
-            self._without_duplicates[rule] = self.take(kept)
-        return self._without_duplicates[rule]
+            self._known[rule] = self.take(kept)
+        unique: Self = self._known[rule]
+        return unique
 
     def refuse_twins(self, one: int, other: int) -> None:
         """The error about a document that stands twice."""

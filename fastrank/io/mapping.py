@@ -7,6 +7,7 @@ common) takes the general way over columns instead, which has the same bits and 
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,12 +60,11 @@ def join_dicts(qrels: Dicts, run: Dicts, convention: Convention, *, skip_missing
     if pair is None:
         return None
     queries = np.flatnonzero(pair.met) if skip_missing else np.arange(len(pair.met))
-    listed = np.repeat(pair.met | (not skip_missing), np.diff(pair.listed))
-    retrieved = ~np.isnan(pair.found)
-    kept = listed & retrieved
+    chosen = np.repeat(pair.met | (not skip_missing), np.diff(pair.listed))
+    absent = chosen & np.isnan(pair.found)
+    kept = chosen & ~absent
     if judged_only and convention.trec:
         kept &= pair.labels >= 0
-    absent = listed & ~retrieved
 
     def offsets(rows: np.ndarray) -> np.ndarray:
         return frozen(np.append(0, np.cumsum(rows))[np.append(pair.listed[queries], pair.listed[-1])], np.int64)
@@ -121,46 +121,42 @@ class _Pair(NamedTuple):
         if kind is None or not met.any():
             return None
         listed, offsets = (np.append(0, np.cumsum(list(map(len, dicts)), dtype=np.int64)) for dicts in (judged, ranked))
-        labels, found, scores = np.empty(listed[-1]), np.empty(listed[-1]), np.empty(offsets[-1])
-        for each in zip(judged, ranked, listed[:-1].tolist(), offsets[:-1].tolist(), strict=True):
-            if not _read_query(*each, labels, found, scores, _OTHERWISE[kind]):
-                return None
+        reader = _Reader(int(listed[-1]), int(offsets[-1]), _OTHERWISE[kind])
+        each = zip(judged, ranked, listed[:-1].tolist(), offsets[:-1].tolist(), strict=True)
+        if not all(itertools.starmap(reader.read, each)) or not _are_legal(reader.labels, convention):
+            return None
         unjudged = (doubles(documents.values(), len(documents)) for documents in others)
-        exact = convention.scores is None
-        if not _are_legal(labels, convention) or not all(_keep_their_order(each, exact) for each in chain((scores,), unjudged)):
+        scores, found, exact = reader.scores, reader.found, convention.scores is None
+        if not all(_keep_their_order(numbers, exact) for numbers in chain((scores,), unjudged)):
             return None
         if convention.scores == "float32" or _are_single(scores):
             with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, as in C
                 scores, found = scores.astype(np.float32), found.astype(np.float32)
-        return cls(list(qrels), met, judged, labels, found, listed, ranked, scores, offsets)
+        return cls(list(qrels), met, judged, reader.labels, found, listed, ranked, scores, offsets)
 
 
-def _read_query(
-    judged: dict[Any, Any],
-    ranked: dict[Any, Any],
-    place: int,
-    start: int,
-    labels: np.ndarray,
-    found: np.ndarray,
-    scores: np.ndarray,
-    otherwise: Callable[[list[Any]], Iterator[Any]],
-) -> bool:
-    """Write labels and scores of the judged documents from a place on, and the scores of all ranked ones from another.
+class _Reader:
+    """The labels of judged documents, their scores (NaN where the run does not have them), and the scores of all ranked ones."""
 
-    False when one is no number, or an id of another type. The dicts are gone through while they are in the processor's cache: to
-    come back to them costs more than all that is done here.
-    """
-    if not _pack(scores, start, len(ranked), ranked.values()) or not _pack(labels, place, len(judged), judged.values()):
-        return False
-    own = list(map(ranked.get, judged, repeat(math.nan)))
-    _pack(found, place, len(own), own)
-    if not ranked or math.nan not in own:
-        return True
-    absent = list(compress(judged, map(is_, own, repeat(math.nan))))
-    try:
-        return ranked.keys().isdisjoint(otherwise(absent))
-    except (TypeError, ValueError):  # an id of another type, or one that cannot be written in another
-        return False
+    def __init__(self, n_judged: int, n_ranked: int, otherwise: Callable[[list[Any]], Iterator[Any]]) -> None:
+        self.labels, self.found, self.scores, self.otherwise = np.empty(n_judged), np.empty(n_judged), np.empty(n_ranked), otherwise
+
+    def read(self, judged: dict[Any, Any], ranked: dict[Any, Any], place: int, start: int) -> bool:
+        """Read one query, to write from a place and a start on. False when something is no number, or an id is of another type.
+
+        The dicts are gone through while they are in the processor's cache: to come back to them costs more than what is done here.
+        """
+        if not _pack(self.scores, start, len(ranked), ranked.values()) or not _pack(self.labels, place, len(judged), judged.values()):
+            return False
+        own = list(map(ranked.get, judged, repeat(math.nan)))
+        _pack(self.found, place, len(own), own)
+        if not ranked or math.nan not in own:
+            return True
+        absent = list(compress(judged, map(is_, own, repeat(math.nan))))
+        try:
+            return ranked.keys().isdisjoint(self.otherwise(absent))
+        except (TypeError, ValueError):  # an id of another type, or one that cannot be written in another
+            return False
 
 
 def _are_plain(qrels: Any, run: Any) -> bool:
@@ -190,7 +186,9 @@ def _keep_their_order(scores: np.ndarray | None, exact: bool) -> bool:
         total = scores.sum()  # cheaper than looking for NaN
     if not math.isfinite(total) and np.isnan(scores).any():
         return False
-    return not exact or not len(scores) or not np.any((np.abs(scores) >= MOST_EXACT) & np.isfinite(scores))
+    if not exact or not len(scores) or max(-float(scores.min()), float(scores.max())) < MOST_EXACT:
+        return True
+    return not np.any((np.abs(scores) >= MOST_EXACT) & np.isfinite(scores))
 
 
 def _are_single(scores: np.ndarray) -> bool:
@@ -257,8 +255,9 @@ class _Ties:
                 kept = set(self._names(q, np.arange(*self.among[query : query + 2])))
                 tied = [name for name in tied if name in kept]
             if rule == "docid":
-                tied.sort(key=_spelling, reverse=True)
-            place_of = {name: place for place, name in enumerate(tied)}
+                # Python orders text by code points, as UTF-8 does.
+                tied.sort(key=None if set(map(type, tied)) == {str} else _spelling, reverse=True)
+            place_of = dict(zip(tied, range(len(tied)), strict=True))
             here = np.flatnonzero(wanted == score)
             before[here] = [place_of[name] for name in self._names(q, rows[here])]
         return before

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fastrank.convention import NO_RELEVANT_RULES, TIE_RULES, Convention, one_of
@@ -60,13 +61,14 @@ def as_cutoff(name: str, value: Any) -> Cutoff:
         number = Fraction(text[:-1].strip()) / 100 if share else value if isinstance(value, Fraction) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise InputError(cure) from None
-    if not share and 1 <= number <= LARGEST_CUTOFF and number.denominator == 1 and not isinstance(value, float):
+    # 1.0 could be a rank or the whole list: a rank is written as a whole number.
+    if 1 <= number <= LARGEST_CUTOFF and (text.isdigit() if isinstance(value, str) else isinstance(value, Integral)):
         return int(number)
     if 0 < number < 1:
         if 10**SHARE_DIGITS % number.denominator:
             raise InputError(f"{name} as a share must be a decimal number such as 0.33 or '33.3%', not {value!r}.")
         return number
-    if isinstance(value, float) and number.denominator == 1 and 1 < number <= LARGEST_CUTOFF:
+    if not share and number.denominator == 1 and 1 < number <= LARGEST_CUTOFF:
         raise InputError(f"{cure} Write {int(number)}.")
     raise InputError(cure + (" For the whole list leave it out." if number == 1 or number <= 0 or number > LARGEST_CUTOFF else ""))
 

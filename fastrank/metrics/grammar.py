@@ -235,9 +235,13 @@ def _arguments(text: str, inside: str) -> dict[str, Any]:
     try:
         call = ast.parse(f"metric({inside})", mode="eval").body
         assert isinstance(call, ast.Call)
-        if call.args:
+        assert isinstance(call.func, ast.Name)  # and not a call of a call: P(rel=2)(k=5)
+        names = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
+        if call.args or len(names) < len(call.keywords):
             raise InputError(f"{text!r}: parameters are given by name, such as gain='linear'.")
-        return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg is not None}
+        if len(set(names)) < len(names):
+            raise InputError(f"{text!r} gives {next(name for name in names if names.count(name) > 1)} twice.")
+        return {name: ast.literal_eval(keyword.value) for name, keyword in zip(names, call.keywords, strict=True)}
     except (SyntaxError, ValueError, AssertionError) as error:
         if isinstance(error, InputError):
             raise

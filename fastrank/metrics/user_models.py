@@ -15,7 +15,7 @@ import numpy as np
 from fastrank._kernel import kernel
 from fastrank.errors import InputError
 from fastrank.gains import DiscountTable, Scaled, describe_gain
-from fastrank.metrics.base import Metric, Request, as_number, as_whole, between, parameter, up_to
+from fastrank.metrics.base import Metric, Request, as_number, as_whole, between, parameter, show_cutoff, up_to
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -240,8 +240,8 @@ class BPM(_Adaptive):
 
     @property
     def formula(self) -> str:
-        last = "the horizon" if self.k is None else "k"
-        return f"mean gain of the documents up to the first rank where the gains reach T = {self.T}, or {last}; {self._gain}"
+        last = self.horizon if self.k is None else f"min({show_cutoff(self.k)}, {self.horizon})"
+        return f"mean gain of the documents up to the first rank where the gains reach T = {self.T}, or rank {last}; {self._gain}"
 
     def values(self, view: View) -> np.ndarray:
         assert self.T is not None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import html
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank import __version__
 from fastrank.comparison.findings import BETTER, WORSE, Difference, Mover, SliceDifference
 from fastrank.evaluation import to_json
 from fastrank.report import compared
@@ -172,7 +172,7 @@ class _Page:
             f"{name}={getattr(self.comparison, name)}" for name in ("test", "correction", "interval", "n_resamples", "seed")
         )
         return (
-            f"<p>fastrank {escape(__version__)}; {escape(settings)}: the same data and seed give the same numbers. "
+            f"<p>fastrank {escape(sys.modules['fastrank'].__version__)}; {escape(settings)}: the same data and seed give the same numbers. "
             "All of them stand, in full precision, in this file's element <code>#comparison</code> as JSON.</p>"
         )
 
