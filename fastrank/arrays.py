@@ -22,7 +22,7 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     not rounded to doubles, which could make some of them equal.
     """
     if isinstance(value, np.ma.MaskedArray) and value.dtype.kind == "O":
-        value = np.where(np.ma.getmaskarray(value), None, value.data)
+        value = np.asarray(value.filled(None), object)
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None
@@ -123,7 +123,8 @@ def _from_objects(name: str, array: np.ndarray, ordinal: bool) -> tuple[np.ndarr
     except (TypeError, ValueError):
         of_length = (item for item in items if hasattr(item, "__len__"))
         bad = next(of_length, next((item for item in items if item is not None and not hasattr(item, "__float__")), items[0]))
-        cure = "Give lists of unequal length flat, with offsets= or sizes=." if hasattr(bad, "__len__") else "Convert it to integers or floats."
+        flat, plain = "Give lists of unequal length flat, with offsets= or sizes=.", "Convert it to integers or floats."
+        cure = flat if hasattr(bad, "__len__") else plain
         raise InputError(f"{name} must be numbers, not {bad!r}. {cure}") from None
     return _numeric(name, values.reshape(array.shape)), mask.reshape(array.shape) if mask.any() else None
 

@@ -52,10 +52,11 @@ class Convention:
     no_negative: tuple[str, ...] = ()
     binary_only: tuple[str, ...] = ()
     trec: bool = False
-    families: Choices | Mapping[str, Mapping[str, Any]] = ()
+    families: Choices = ()
 
     def __post_init__(self) -> None:
-        families = _choices(**self.families) if isinstance(self.families, Mapping) else self.families
+        given: Any = self.families  # {"AP": {"k": 32}} is easier to write than what is kept
+        families = _choices(**given) if isinstance(given, Mapping) else given
         read = {
             "gain": as_gain(self.gain),
             "discount": as_discount(self.discount),

@@ -188,9 +188,7 @@ def r_precision(ranked: Labels, missing: Labels, *, rel: float = 1, multiple: fl
     return precision(ranked, missing, k=depth, rel=rel) if n_relevant and depth else 0.0 if n_relevant else None
 
 
-def rbp(
-    ranked: Labels, missing: Labels, *, p: float = 0.8, gain: Any = "binary", rel: float = 1, k: int | None = None
-) -> float:
+def rbp(ranked: Labels, missing: Labels, *, p: float = 0.8, gain: Any = "binary", rel: float = 1, k: int | None = None) -> float:
     largest = max([1.0, *(label for label in ranked + missing if label is not None)]) if gain == "scaled" else 1.0
     gains = {"binary": lambda label: float(_is_relevant(label, rel)), "scaled": lambda label: linear_gain(label) / largest}
     worth = gains[gain] if isinstance(gain, str) else gain
@@ -246,9 +244,7 @@ def set_average_precision(ranked: Labels, missing: Labels, *, rel: float = 1) ->
     return None if found is None else precision(ranked, missing, rel=rel) * found
 
 
-def utility(
-    ranked: Labels, missing: Labels, *, weights: Sequence[float] = (1, -1, 0, 0), collection: float = 0, rel: float = 1
-) -> float:
+def utility(ranked: Labels, missing: Labels, *, weights: Sequence[float] = (1, -1, 0, 0), collection: float = 0, rel: float = 1) -> float:
     found, lost = _hits(ranked, rel), _hits(missing, rel)
     return weights[0] * found + weights[1] * (len(ranked) - found) + weights[2] * lost + weights[3] * (collection - len(ranked) - lost)
 
@@ -267,16 +263,22 @@ def yaap(ranked: Labels, missing: Labels, *, rel: float = 1) -> float:
 
 
 def average_interpolated_precision(
-    ranked: Labels, missing: Labels, *, recalls: Sequence[float] = tuple(x / 10 for x in range(11)), rounding: str = "nearest", rel: float = 1
+    ranked: Labels,
+    missing: Labels,
+    *,
+    recalls: Sequence[float] = tuple(x / 10 for x in range(11)),
+    rounding: str = "nearest",
+    rel: float = 1,
 ) -> float | None:
     n_relevant = _hits(ranked + missing, rel)
     if n_relevant == 0:
         return None
     precisions, found = _precisions(ranked, rel), []
     for recall_ in recalls:
-        wanted = Fraction(str(recall_)) * n_relevant
-        exact = {"nearest": math.floor(wanted + Fraction(1, 2)), "up": math.ceil(wanted), "trec_eval9": math.floor(wanted + Fraction(9, 10))}
-        found.append(max(precisions[max(exact[rounding], 1) - 1 :], default=0.0))
+        # trec_eval rounds in doubles: 0.7 * 3 + 0.9 is a little less than 3 there.
+        wanted, exact = recall_ * n_relevant, Fraction(str(recall_)) * n_relevant
+        needed = {"nearest": math.floor(wanted + 0.5), "up": math.ceil(exact), "trec_eval9": math.floor(wanted + 0.9)}[rounding]
+        found.append(max(precisions[max(needed, 1) - 1 :], default=0.0))
     return sum(found) / len(found)
 
 
@@ -358,9 +360,7 @@ def sdcg(
     return _rate(ranked, _of_log, 1, k, min_label, max_label, horizon)
 
 
-def insq(
-    ranked: Labels, missing: Labels, *, T: float = 1, min_label: float = 0, max_label: float = 4, horizon: int = 1000
-) -> float:
+def insq(ranked: Labels, missing: Labels, *, T: float = 1, min_label: float = 0, max_label: float = 4, horizon: int = 1000) -> float:
     return _rate(ranked, _of_square, T, None, min_label, max_label, horizon)
 
 

@@ -176,13 +176,20 @@ def _curve_score(name: str, labels: np.ndarray, scores: np.ndarray, offsets: np.
 def _sklearn() -> dict[str, tuple[Peer, ...]]:
     gains = {
         family: tuple(
-            Peer("sklearn", f"{name}(k={k})", metric(k=k), partial(_gains_score, name, k), convention="sklearn", shortest=2) for k in (None, 3, 20)
+            Peer("sklearn", f"{name}(k={k})", metric(k=k), partial(_gains_score, name, k), convention="sklearn", shortest=2)
+            for k in (None, 3, 20)
         )
         for family, metric, name in (("DCG", m.DCG, "dcg_score"), ("nDCG", m.nDCG, "ndcg_score"))
     }
     area = Peer("sklearn", "roc_auc_score", m.AUC(), partial(_curve_score, "roc_auc_score"), binary=True, both_classes=True)
     average = Peer(
-        "sklearn", "average_precision_score", m.AP(), partial(_curve_score, "average_precision_score"), binary=True, both_classes=True, untied=True
+        "sklearn",
+        "average_precision_score",
+        m.AP(),
+        partial(_curve_score, "average_precision_score"),
+        binary=True,
+        both_classes=True,
+        untied=True,
     )
     return {**gains, "AUC": (area,), "AP": (average,)}
 
@@ -201,7 +208,15 @@ def _lightgbm_mean(name: str, k: int, labels: np.ndarray, scores: np.ndarray, of
 
 def _lightgbm(name: str, metric: type[Metric]) -> tuple[Peer, ...]:
     return tuple(
-        Peer("lightgbm", f"{name}@{k}", metric(k=k), partial(_lightgbm_mean, name, k), convention="lightgbm", whole_labels=True, mean_only=True)
+        Peer(
+            "lightgbm",
+            f"{name}@{k}",
+            metric(k=k),
+            partial(_lightgbm_mean, name, k),
+            convention="lightgbm",
+            whole_labels=True,
+            mean_only=True,
+        )
         for k in (1, 3, 20)
     )
 
@@ -213,7 +228,9 @@ def _lightgbm(name: str, metric: type[Metric]) -> tuple[Peer, ...]:
 def _as_dicts(values: np.ndarray, offsets: np.ndarray, kind: type) -> dict[str, dict[str, Any]]:
     found = {}
     for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        found[str(q)] = {f"d{10**8 - 1 - row}": kind(value) for row, value in zip(range(start, stop), values[start:stop].tolist(), strict=True)}
+        found[str(q)] = {
+            f"d{10**8 - 1 - row}": kind(value) for row, value in zip(range(start, stop), values[start:stop].tolist(), strict=True)
+        }
     return found
 
 
@@ -243,7 +260,14 @@ def _raised_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets
 
 def _pytrec_eval(**measures: Metric) -> tuple[Peer, ...]:
     return tuple(
-        Peer("pytrec_eval", name.replace("__", "."), metric, partial(_pytrec_eval_values, name.replace("__", ".")), ties="input", whole_labels=True)
+        Peer(
+            "pytrec_eval",
+            name.replace("__", "."),
+            metric,
+            partial(_pytrec_eval_values, name.replace("__", ".")),
+            ties="input",
+            whole_labels=True,
+        )
         for name, metric in measures.items()
     )
 
@@ -315,7 +339,11 @@ TABLE: dict[str, Row] = {
         "average_precision",
         "average_precision",
         (
-            *[metric for below in ("relevant", "min_k", "min_k_retrieved", "hits") for metric in _cut(m.AP, None, 1, 3, 1000, "30%", denominator=below)],
+            *[
+                metric
+                for below in ("relevant", "min_k", "min_k_retrieved", "hits")
+                for metric in _cut(m.AP, None, 1, 3, 1000, "30%", denominator=below)
+            ],
             *_cut(m.AP, None, 3, rel=2),
             *_with_rules(m.AP, k=3, denominator="min_k"),
         ),
@@ -341,7 +369,11 @@ TABLE: dict[str, Row] = {
     "F": Row(
         "f",
         "f",
-        (*[metric for beta in (1, 2, 0.5) for metric in _cut(m.F, None, 1, 3, 1000, "30%", beta=beta)], m.F(rel=2, k=2), *_with_rules(m.F, k=2)),
+        (
+            *[metric for beta in (1, 2, 0.5) for metric in _cut(m.F, None, 1, 3, 1000, "30%", beta=beta)],
+            m.F(rel=2, k=2),
+            *_with_rules(m.F, k=2),
+        ),
         (*_pytrec_eval(set_F=m.F()), *_ir_measures({"SetF(beta=4.0)": m.F(beta=2)})),
     ),
     "Success": Row(
@@ -387,7 +419,9 @@ TABLE: dict[str, Row] = {
     ),
     "Judged": Row("judged", "judged", _cut(m.Judged, None, 1, 3, 1000, "30%"), _ir_measures({"Judged@4": m.Judged(k=4)})),
     "NumRet": Row("num_ret", "num_ret", (m.NumRet(),), (*_pytrec_eval(num_ret=m.NumRet()), *_ir_measures({"NumRet": m.NumRet()}))),
-    "NumRel": Row("num_rel", "num_rel", (m.NumRel(), m.NumRel(rel=2)), (*_pytrec_eval(num_rel=m.NumRel()), *_ir_measures({"NumRel": m.NumRel()}))),
+    "NumRel": Row(
+        "num_rel", "num_rel", (m.NumRel(), m.NumRel(rel=2)), (*_pytrec_eval(num_rel=m.NumRel()), *_ir_measures({"NumRel": m.NumRel()}))
+    ),
     "NumRelRet": Row(
         "num_rel_ret",
         "num_rel_ret",
@@ -408,7 +442,11 @@ TABLE |= {
         "interpolated_precision",
         "interpolated_precision",
         (
-            *[m.IPrec(recall=recall, rounding=rounding) for recall in (0, 0.1, 0.25, 0.3, 0.5, 1) for rounding in ("nearest", "up", "trec_eval9")],
+            *[
+                m.IPrec(recall=recall, rounding=rounding)
+                for recall in (0, 0.1, 0.25, 0.3, 0.5, 1)
+                for rounding in ("nearest", "up", "trec_eval9")
+            ],
             m.IPrec(recall=0.4, rel=2),
             *_with_rules(m.IPrec, recall=0.2),
         ),
@@ -420,7 +458,12 @@ TABLE |= {
     "AvgIPrec": Row(
         "average_interpolated_precision",
         "average_interpolated_precision",
-        (m.AvgIPrec(), m.AvgIPrec(recalls=(0.2, 0.5, 0.8), rounding="up"), m.AvgIPrec(rounding="trec_eval9", rel=2), *_with_rules(m.AvgIPrec)),
+        (
+            m.AvgIPrec(),
+            m.AvgIPrec(recalls=(0.2, 0.5, 0.8), rounding="up"),
+            m.AvgIPrec(rounding="trec_eval9", rel=2),
+            *_with_rules(m.AvgIPrec),
+        ),
         _pytrec_eval(**{"11pt_avg": m.AvgIPrec(rounding="trec_eval9")}),
     ),
     "infAP": Row(
@@ -462,7 +505,12 @@ TABLE |= {
         _pytrec_eval(utility=m.Utility()),
     ),
     "NumQ": Row("num_q", "num_q", (m.NumQ(),), _pytrec_eval(num_q=m.NumQ())),
-    "NumNonRelRet": Row("num_non_rel_ret", "num_non_rel_ret", (m.NumNonRelRet(), m.NumNonRelRet(rel=2)), _pytrec_eval(num_nonrel_judged_ret=m.NumNonRelRet())),
+    "NumNonRelRet": Row(
+        "num_non_rel_ret",
+        "num_non_rel_ret",
+        (m.NumNonRelRet(), m.NumNonRelRet(rel=2)),
+        _pytrec_eval(num_nonrel_judged_ret=m.NumNonRelRet()),
+    ),
     "Unjudged": Row("unjudged", "unjudged", _cut(m.Unjudged, None, 1, 3, 1000, "30%")),
     "SDCG": Row(
         "sdcg",
@@ -493,7 +541,13 @@ TABLE |= {
             metric.family.lower(),
             None,
             (*_cut(metric, None, 1, 3, 1000, "30%"), metric(max_label=2, k=5), metric(horizon=4, min_label=0.5)),
-            _ir_measures({f"{metric.family}(max_rel=4)@4": metric(k=4), f"{metric.family}(min_rel=1,max_rel=3)@7": metric(k=7, min_label=1, max_label=3)}, **_CWL),
+            _ir_measures(
+                {
+                    f"{metric.family}(max_rel=4)@4": metric(k=4),
+                    f"{metric.family}(min_rel=1,max_rel=3)@7": metric(k=7, min_label=1, max_label=3),
+                },
+                **_CWL,
+            ),
         )
         for metric in (m.NERR8, m.NERR9)
     },

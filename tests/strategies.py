@@ -71,7 +71,14 @@ def as_batch(queries: list[tuple[np.ndarray, np.ndarray]]) -> Batch:
 
 
 def random_batch(
-    seed: int, n_queries: int, longest: int, *, grades: tuple[float, ...] = GRADES, n_levels: int = 6, shortest: int = 0, missing: bool = False
+    seed: int,
+    n_queries: int,
+    longest: int,
+    *,
+    grades: tuple[float, ...] = GRADES,
+    n_levels: int = 6,
+    shortest: int = 0,
+    missing: bool = False,
 ) -> Batch:
     """A seeded batch with many equal scores; with `missing`, documents that are unjudged or not retrieved (never both)."""
     draw = np.random.default_rng(seed)
@@ -193,7 +200,26 @@ def _polars(dtype: str) -> Callable[[np.ndarray], Any]:
 FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     **{
         f"numpy {dtype}": _of_dtype(dtype)
-        for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "longdouble", ">f2", ">f4", ">f8", ">i4", ">u8", "object")
+        for dtype in (
+            "u1",
+            "i1",
+            "u2",
+            "i2",
+            "u4",
+            "i4",
+            "u8",
+            "i8",
+            "f2",
+            "f4",
+            "f8",
+            "longdouble",
+            ">f2",
+            ">f4",
+            ">f8",
+            ">i4",
+            ">u8",
+            "object",
+        )
     },
     "read-only": _read_only,
     "strided": _strided,
@@ -202,7 +228,13 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "list": _objects,
     "tuple": lambda values: tuple(_objects(values)),
     "objects": lambda values: np.array(_objects(values), dtype=object),
-    **{f"pandas {dtype}": _pandas(dtype) for dtype in ("Int64", "UInt8", "Float32", "Float64", "object", "int64[pyarrow]", "double[pyarrow]")},
-    **{f"arrow {kind}": _arrow(kind) for kind in ("uint8", "int64", "halffloat", "float", "double", "chunked", "sliced", "dictionary", "decimal")},
+    **{
+        f"pandas {dtype}": _pandas(dtype)
+        for dtype in ("Int64", "UInt8", "Float32", "Float64", "object", "int64[pyarrow]", "double[pyarrow]")
+    },
+    **{
+        f"arrow {kind}": _arrow(kind)
+        for kind in ("uint8", "int64", "halffloat", "float", "double", "chunked", "sliced", "dictionary", "decimal")
+    },
     **{f"polars {dtype}": _polars(dtype) for dtype in ("UInt8", "Int32", "Float32", "Float64")},
 }

@@ -43,7 +43,14 @@ CHOICES: dict[str, tuple[str, list[float], list[float] | None, dict[str, float]]
         "RR",
         [0, 1, 0],
         [7, 7, 7],
-        {"fastrank": (1 + 1 / 2 + 1 / 3) / 3, "lightgbm": 1 / 2, "xgboost": 1 / 2, "xgboost-": 1 / 2, "catboost": 1 / 3, "sklearn": (1 + 1 / 2 + 1 / 3) / 3},
+        {
+            "fastrank": (1 + 1 / 2 + 1 / 3) / 3,
+            "lightgbm": 1 / 2,
+            "xgboost": 1 / 2,
+            "xgboost-": 1 / 2,
+            "catboost": 1 / 3,
+            "sklearn": (1 + 1 / 2 + 1 / 3) / 3,
+        },
     ),
     "NDCG of nothing": ("nDCG", [0, 0], None, {"fastrank": 0, "lightgbm": 1, "xgboost": 1, "xgboost-": 0, "catboost": 1, "sklearn": 0}),
     "AP of nothing": ("AP", [0, 0], None, {"fastrank": 0, "lightgbm": 1, "xgboost": 1, "xgboost-": 0, "catboost": 0}),
@@ -113,7 +120,9 @@ def test_libraries_that_hold_labels_as_float32_take_gains_of_those(name: str) ->
 def test_xgboost_takes_labels_of_two_kinds_alone_for_ap_and_precision() -> None:
     for metric in ("AP", "P@2"):
         for labels in ([1, 2], [0.5, 1]):
-            with pytest.raises(fr.InputError, match=r"takes? labels 0 and 1 only, not (2|0\.5)\. Binarise the labels, or use another convention"):
+            with pytest.raises(
+                fr.InputError, match=r"takes? labels 0 and 1 only, not (2|0\.5)\. Binarise the labels, or use another convention"
+            ):
                 value("xgboost", metric, labels)
     assert value("xgboost", "nDCG", [2, 1]) == 1
     assert value("xgboost", "AP", [0, 1, 0]) == 1 / 2

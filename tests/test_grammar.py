@@ -69,7 +69,25 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "max_label": st.one_of(st.integers(1, 999), st.floats(0.1, 999)),
     "judged_only": st.just(True),
 }
-CORE = ("DCG", "IDCG", "nDCG", "RR", "AP", "P", "R", "F", "Success", "Rprec", "ERR", "RBP", "AUC", "Concordance", "PNormPush", "Bpref", "Judged")
+CORE = (
+    "DCG",
+    "IDCG",
+    "nDCG",
+    "RR",
+    "AP",
+    "P",
+    "R",
+    "F",
+    "Success",
+    "Rprec",
+    "ERR",
+    "RBP",
+    "AUC",
+    "Concordance",
+    "PNormPush",
+    "Bpref",
+    "Judged",
+)
 
 
 @given(family=st.sampled_from(CORE), data=st.data())
@@ -125,7 +143,9 @@ def test_the_full_name_spells_every_parameter_that_can_change_the_number() -> No
     for metric in EVERY:
         filled = metric.fill(fr.conventions["fastrank"])
         missing = {name for name in filled.parameters() if getattr(filled, name) is None}
-        assert missing <= {"k", "judged_only"} | {name for name in missing if families[filled.family].__dataclass_fields__[name].metadata["default"] is None}
+        assert missing <= {"k", "judged_only"} | {
+            name for name in missing if families[filled.family].__dataclass_fields__[name].metadata["default"] is None
+        }
 
 
 def test_the_short_name_is_what_was_spelled() -> None:
@@ -161,10 +181,20 @@ def test_metrics_are_equal_by_meaning(one: Metric, other: Metric) -> None:
 
 
 def test_metrics_differ_where_any_parameter_does() -> None:
-    different = {m.nDCG(), m.nDCG(k=1), m.nDCG(gain="linear"), m.nDCG(ties="worst"), m.nDCG(no_relevant="one"), m.DCG(), m.nDCG(discount="zipf")}
+    different = {
+        m.nDCG(),
+        m.nDCG(k=1),
+        m.nDCG(gain="linear"),
+        m.nDCG(ties="worst"),
+        m.nDCG(no_relevant="one"),
+        m.DCG(),
+        m.nDCG(discount="zipf"),
+    }
     assert len(different) == 7
     assert m.P() != m.R()
-    assert len({metric.fill(fr.conventions["fastrank"]) for metric in EVERY}) >= len({str(metric.fill(fr.conventions["fastrank"])) for metric in EVERY})
+    assert len({metric.fill(fr.conventions["fastrank"]) for metric in EVERY}) >= len(
+        {str(metric.fill(fr.conventions["fastrank"])) for metric in EVERY}
+    )
 
 
 def test_a_metric_cannot_be_changed() -> None:

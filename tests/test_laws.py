@@ -85,7 +85,9 @@ def test_no_value_exceeds_one_or_falls_below_zero(family: str) -> None:
     labels, scores, offsets = batch.arguments()
     against = np.ma.masked_array(-np.nan_to_num(batch.labels), np.isnan(batch.scores))
     for ties in EVERY:
-        metrics = [metric for metric in TABLE[family].metrics if ties in metric.tie_rules() and getattr(metric, "no_relevant", None) is None]
+        metrics = [
+            metric for metric in TABLE[family].metrics if ties in metric.tie_rules() and getattr(metric, "no_relevant", None) is None
+        ]
         for used in (scores, against, np.zeros(len(batch.labels))):
             values = fr.evaluate(labels, used, offsets, metrics=metrics, ties=ties).values
             assert 0.0 <= values.min() <= values.max() <= 1.0
@@ -154,7 +156,11 @@ def test_worst_is_at_most_average_and_average_at_most_best(batch: Batch) -> None
 @given(data=st.data(), ties=st.sampled_from(list(EVERY)))
 def test_bounds_enclose_the_value_under_every_rule(signed: bool, data: st.DataObject, ties: str) -> None:
     batch = data.draw(batches(grades=SIGNED_GRADES, long=False) if signed else batches())
-    open_rule = [dataclasses.replace(metric, ties=None) if metric.sees_ties else metric for metric in WITH_BOUNDS if not (signed and has_table(metric))]
+    open_rule = [
+        dataclasses.replace(metric, ties=None) if metric.sees_ties else metric
+        for metric in WITH_BOUNDS
+        if not (signed and has_table(metric))
+    ]
     result = fr.evaluate(*batch.arguments(), metrics=open_rule, ties=ties, bounds=True, convention=SIGNED)
     outside = (result.values < result.bounds.low - 1e-12) | (result.values > result.bounds.high + 1e-12)
     assert not outside.any(), [str(result.metrics[column]) for column in np.flatnonzero(outside.any(axis=0))]
@@ -185,7 +191,9 @@ def summary_bits(result: fr.Evaluation) -> list[Any]:
     """Every number that summarises an evaluation, as bytes."""
     summary = result.summary()
     numbers = ("mean", "low", "high", "standard_error", "n_queries")
-    rows: list[Any] = [(str(row.metric), bits([*(getattr(row, name) for name in numbers), row.aggregate, row.n_no_relevant])) for row in summary.rows]
+    rows: list[Any] = [
+        (str(row.metric), bits([*(getattr(row, name) for name in numbers), row.aggregate, row.n_no_relevant])) for row in summary.rows
+    ]
     for column, slices in summary.slices.items():
         for value, each in slices.items():
             rows += [(column, value, row.name, bits([getattr(row, name) for name in numbers])) for row in each.rows]
@@ -282,7 +290,9 @@ def test_labelled_queries_give_the_bits_of_evaluate(ties: str, small_blocks: Cal
                 made = fr.evaluate(labels, new, offsets, metrics=metrics, bounds=True, **more)
                 assert_same_bits(kept.values, made.values, made.metrics)
                 assert_same_bits(kept.bounds.low, made.bounds.low, made.metrics)
-            assert summary_bits(queries.evaluate(new, metrics=("AP", "ERR"))) == summary_bits(fr.evaluate(labels, new, offsets, metrics=("AP", "ERR"), **more))
+            assert summary_bits(queries.evaluate(new, metrics=("AP", "ERR"))) == summary_bits(
+                fr.evaluate(labels, new, offsets, metrics=("AP", "ERR"), **more)
+            )
 
 
 @given(batch=batches(missing=False))
@@ -343,7 +353,9 @@ def test_depth_is_a_list_cut_short() -> None:
         offsets = np.concatenate(([0], np.cumsum(stays)))[BIG.offsets]
         short = Batch(BIG.labels[stays], kept[stays], offsets)
         # Where a gain is a loss, unjudged documents stand between in the ideal.
-        metrics = [x for x in EVERY["input"] if x.family not in ("AUC", "Concordance", "PNormPush") and getattr(x, "gain", None) != as_gain(LOSSES)]
+        metrics = [
+            x for x in EVERY["input"] if x.family not in ("AUC", "Concordance", "PNormPush") and getattr(x, "gain", None) != as_gain(LOSSES)
+        ]
         one = fr.evaluate(*BIG.arguments(), metrics=metrics, depth=depth)
         two = fr.evaluate(*short.arguments(), metrics=metrics)
         assert_same_bits(one.values, two.values, metrics)

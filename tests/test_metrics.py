@@ -26,7 +26,11 @@ SIGNED = Convention("signed", "the default, with labels below 0", negative_label
 EVERYTHING = as_batch(
     [
         (batch.query(q).labels, batch.query(q).scores)
-        for batch in (random_batch(1, 40, 9, missing=True), random_batch(2, 3, 60, missing=True), random_batch(3, 2, 300, shortest=250, grades=(0, 1, 2)))
+        for batch in (
+            random_batch(1, 40, 9, missing=True),
+            random_batch(2, 3, 60, missing=True),
+            random_batch(3, 2, 300, shortest=250, grades=(0, 1, 2)),
+        )
         for q in range(batch.n_queries)
     ]
 )
@@ -91,7 +95,9 @@ def test_the_engine_is_the_reference(ties: str, chosen: list[str], batch: Batch)
 @given(chosen=SOME_FAMILIES, batch=batches(grades=SIGNED_GRADES, long=False))
 def test_the_engine_is_the_reference_for_labels_below_zero(ties: str, chosen: list[str], batch: Batch) -> None:
     # The tables of gains have no entry for these labels.
-    metrics = tuple(metric for family in chosen for metric in instances(family, ties) if not isinstance(getattr(metric, "gain", None), GainTable))
+    metrics = tuple(
+        metric for family in chosen for metric in instances(family, ties) if not isinstance(getattr(metric, "gain", None), GainTable)
+    )
     if metrics:
         assert_equals_reference(batch, metrics, SIGNED)
 
@@ -141,7 +147,10 @@ def short_queries() -> Iterator[tuple[list[float | None], list[float | None], in
     """Labels, scores and number of retrieved documents of each short list, as the slow truth takes them."""
     for q in range(SHORT.n_queries):
         labels, scores, _ = SHORT.query(q)
-        yield *([None if np.isnan(value) else value for value in column.tolist()] for column in (labels, scores)), int(np.sum(~np.isnan(scores)))
+        yield (
+            *([None if np.isnan(value) else value for value in column.tolist()] for column in (labels, scores)),
+            int(np.sum(~np.isnan(scores))),
+        )
 
 
 @pytest.mark.parametrize("family", AVERAGED)
@@ -165,7 +174,9 @@ def test_bounds_are_the_least_and_the_greatest_value_over_all_permutations(famil
     metrics = tuple(metric for metric in instances(family, rule) if getattr(metric, "no_relevant", "zero") == "zero")
     result = fr.evaluate(*SHORT.arguments(), metrics=metrics, bounds=True)
     for column, metric in enumerate(result.metrics):
-        found = [brute_force.extremes(metric_table.truth_of(metric, n), labels, scores) or (0.0, 0.0) for labels, scores, n in short_queries()]
+        found = [
+            brute_force.extremes(metric_table.truth_of(metric, n), labels, scores) or (0.0, 0.0) for labels, scores, n in short_queries()
+        ]
         least, greatest = np.array(found).T
         np.testing.assert_allclose(result.bounds.low[:, column], least, **CLOSE, err_msg=str(metric))
         np.testing.assert_allclose(result.bounds.high[:, column], greatest, **CLOSE, err_msg=str(metric))
@@ -196,7 +207,10 @@ def test_the_engine_is_the_peer(peer: Peer, seed: int) -> None:
 
 
 def test_a_library_that_cannot_load_is_named_with_the_reason() -> None:
-    assert metric_table.why_absent("fastrank_no_such_library") == "fastrank_no_such_library cannot be loaded: No module named 'fastrank_no_such_library'"
+    assert (
+        metric_table.why_absent("fastrank_no_such_library")
+        == "fastrank_no_such_library cannot be loaded: No module named 'fastrank_no_such_library'"
+    )
 
 
 # --- long lists ----------------------------------------------------------------------------------------------------------------

@@ -57,11 +57,11 @@ def discriminative_power(
     Examples
     --------
     >>> import fastrank as fr
-    >>> labels = [[3, 2, 0], [1, 0, 0], [0, 2, 1], [1, 1, 0]] * 10
-    >>> scores = {"given": [[3, 2, 1]] * 40, "reversed": [[1, 2, 3]] * 40, "mixed": [[2, 3, 1]] * 40}
-    >>> systems = {name: fr.evaluate(labels, s, metrics=["nDCG", "RR"]) for name, s in scores.items()}
+    >>> labels = [[3, 2, 0, 1], [1, 0, 0, 2], [0, 2, 1, 0], [1, 1, 0, 3]] * 8
+    >>> scores = {"a": [[4, 3, 2, 1]] * 32, "b": [[4, 3, 1, 2]] * 32, "c": [[2, 4, 1, 3]] * 32}
+    >>> systems = {name: fr.evaluate(labels, s, metrics=["nDCG", "P@1"]) for name, s in scores.items()}
     >>> [(found.metric, found.n_apart, found.n_pairs) for found in fr.discriminative_power(systems)]
-    [('nDCG', 1, 3), ('RR', 0, 3)]
+    [('nDCG', 1, 3), ('P@1', 0, 3)]
     """
     one_of("test", test, tuple(TESTS))
     one_of("correction", correction, CORRECTIONS)

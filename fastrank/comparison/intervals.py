@@ -253,7 +253,7 @@ def confidence_interval(
     --------
     >>> import fastrank as fr
     >>> fr.confidence_interval([1.0, 0.5, 0.25, 1.0, 0.0], method="t")
-    0.55 [-0.0065525, 1.1066] (95% interval, t)
+    0.55 [-0.005289, 1.1053] (95% interval, t)
     >>> new, old = [0.9, 0.4, 0.7, 0.6], [0.8, 0.2, 0.7, 0.5]
     >>> round(fr.confidence_interval(new, old, method="percentile").estimate, 3)
     0.1

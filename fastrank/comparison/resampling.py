@@ -306,6 +306,14 @@ def shuffled_ranges(rows: np.ndarray, n_resamples: int, key: np.uint64, threads:
     return out * scale[0]
 
 
+def compile_kernels() -> None:
+    """Compile each kernel of this file, or load it from the cache, before it is needed."""
+    columns = np.ones((1, 2))
+    resampled_sums(columns, 100, key_of(0, BOOTSTRAP), 1)
+    _sampled(columns, np.zeros(1), 100, key_of(0, FLIPS), 1)
+    shuffled_ranges(columns, 100, key_of(0, SHUFFLES), 1)
+
+
 def _in_blocks(work: Any, n_resamples: int, size: int, threads: int | None) -> None:
     def quiet(first: int, last: int) -> None:
         with np.errstate(over="ignore"):  # words wrap around; the kernels as plain Python would complain

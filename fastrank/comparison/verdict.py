@@ -95,7 +95,7 @@ def compare(
     >>> new = fr.evaluate(labels, [[2, 3, 1]] * 40, metrics=["nDCG", "RR"])
     >>> found = fr.compare({"old": old, "new": new}, primary="nDCG")
     >>> found.differences[0].verdict, round(found.differences[0].difference.estimate, 4)
-    ('better', 0.1435)
+    ('better', 0.2081)
     """
     one_of("test", test, tuple(TESTS))
     one_of("correction", correction, CORRECTIONS)

@@ -260,7 +260,8 @@ def _part_of(table: pa.Table, head: dict[str, Any]) -> _Part:
     names = table.column_names
     query_ids = table.column("query_ids").combine_chunks() if "query_ids" in names else None
     weights = table.column("weights").to_numpy() if "weights" in names else None
-    return _Part(values, low, high, if_relevant, query_ids, weights, {name: table.column(f"by {name}").combine_chunks() for name in head["by"]})
+    by = {name: table.column(f"by {name}").combine_chunks() for name in head["by"]}
+    return _Part(values, low, high, if_relevant, query_ids, weights, by)
 
 
 def _write(sink: pa.NativeFile, table: pa.Table) -> None:

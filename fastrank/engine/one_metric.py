@@ -22,9 +22,11 @@ def judge(
 ) -> np.ndarray:
     """A metric family over arrays, at each cutoff asked for: float64[n_queries], or a column a cutoff for a sequence of them."""
     several = isinstance(k, Sequence | np.ndarray) and not isinstance(k, str)
-    if several and not len(k):
+    given: Any = k
+    ks = tuple(given) if several else (given,)
+    if not ks:
         raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
-    question = metric, tuple(k) if several else (k,), tuple(parameters.items())
+    question: Any = (metric, ks, tuple(parameters.items()))
     try:
         plan, places = _plan(*question)
     except TypeError:  # a gain or discount given as a table cannot be looked up

@@ -53,7 +53,7 @@ def differs(left: pa.Array, right: pa.Array) -> np.ndarray:
         different = pc.and_not(different, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     if left.null_count or right.null_count:
         different = pc.or_(pc.fill_null(different, False), pc.xor(left.is_null(), right.is_null()))
-    return different.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return different.to_numpy(zero_copy_only=False)
 
 
 def find_runs(column: pa.ChunkedArray) -> Runs:

@@ -6,7 +6,6 @@ Integers stay 64-bit integers where both sides have them; otherwise ids are comp
 from __future__ import annotations
 
 import math
-import struct
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from fastrank.errors import InputError
 from fastrank.io import lines
 from fastrank.io.arrow import single
 from fastrank.io.judgements import Pairs, Qrels, Run
-from fastrank.io.mapping import doubles, id_column, read_each
+from fastrank.io.mapping import doubles, id_column, integers, read_each
 
 # The integer that names no document: what nearest-neighbour indexes return when they find fewer than they were asked for.
 NOBODY = -1
@@ -185,25 +184,15 @@ def _of_list(name: str, values: list[Any]) -> np.ndarray | pa.Array:
     """Ids in a Python list; None, NaN and NA stand for none."""
     if values and isinstance(values[0], bool):
         raise InputError(f"{name} must hold ids, text or integers, not bool. {_cure('b')}")
-    found = None if values and isinstance(values[0], str | bytes) else _integers(values)
-    if found is not None:
-        return found
+    numbers = None if values and isinstance(values[0], str | bytes) else integers(values, len(values))
+    if numbers is not None:
+        return frozen(numbers, np.int64)
     nobodies = {kind for kind in set(map(type, values)) if _may_be_nobody(kind)}
     if not nobodies:
         return _of_arrow(name, id_column(f"{name}: documents", values))
     there = np.array([type(value) not in nobodies or (isinstance(value, float) and value == value) for value in values])
     ids = id_column(f"{name}: documents", [value for value, is_id in zip(values, there.tolist(), strict=True) if is_id])
     return _of_arrow(name, ids.take(pa.array(np.cumsum(there) - 1, mask=~there)))
-
-
-def _integers(values: list[Any]) -> np.ndarray | None:
-    """64-bit integers; None when one is none. Packing takes no floats, of which NumPy would cut off the fraction."""
-    out = np.empty(len(values), np.int64)
-    try:
-        struct.pack_into(f"{len(values)}q", out.data, 0, *values)
-    except struct.error:
-        return None
-    return frozen(out, np.int64)
 
 
 def _may_be_nobody(kind: type) -> bool:

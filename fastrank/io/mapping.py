@@ -30,7 +30,7 @@ from fastrank.io.judgements import Qrels, Run
 Dicts = Mapping[Any, Any]
 
 _NOTHING: dict[Any, Any] = {}
-_WIDTH = struct.calcsize("d")
+_WIDTH = 8
 
 
 def doubles(values: Iterable[Any], n: int) -> np.ndarray | None:
@@ -39,13 +39,19 @@ def doubles(values: Iterable[Any], n: int) -> np.ndarray | None:
     Packing is faster than NumPy, and stricter: NumPy reads numbers out of text and takes None for NaN.
     """
     out = np.empty(n)
-    return out if _pack(out, 0, n, values) else None
+    return out if _pack("d", out, 0, n, values) else None
 
 
-def _pack(out: np.ndarray, place: int, n: int, values: Iterable[Any]) -> bool:
-    """Write n doubles from a place on; tells whether all are numbers."""
+def integers(values: Iterable[Any], n: int) -> np.ndarray | None:
+    """n integers of any type as 64-bit integers; None when one is none, or too large: NumPy would cut off a fraction."""
+    out = np.empty(n, np.int64)
+    return out if _pack("q", out, 0, n, values) else None
+
+
+def _pack(kind: str, out: np.ndarray, place: int, n: int, values: Iterable[Any]) -> bool:
+    """Write n numbers from a place on; tells whether all are such."""
     try:
-        struct.pack_into(f"{n}d", out.data, place * _WIDTH, *values)
+        struct.pack_into(f"{n}{kind}", out.data, place * _WIDTH, *values)
     except struct.error:
         return False
     return True
@@ -66,15 +72,20 @@ def join_dicts(qrels: Dicts, run: Dicts, convention: Convention, *, skip_missing
     if judged_only and convention.trec:
         kept &= pair.labels >= 0
 
+    all_kept = bool(kept.all())  # the usual case, which takes no copies
+
+    def take(column: np.ndarray) -> np.ndarray:
+        return frozen(column if all_kept else column[kept], column.dtype)
+
     def offsets(rows: np.ndarray) -> np.ndarray:
         return frozen(np.append(0, np.cumsum(rows))[np.append(pair.listed[queries], pair.listed[-1])], np.int64)
 
     labels = pair.labels.astype(np.float32)
     if convention.labels != "float32" and not np.array_equal(labels, pair.labels):
         labels = pair.labels
-    found_scores, found_offsets = frozen(pair.found[kept], pair.found.dtype), offsets(kept)
+    found_scores, found_offsets = take(pair.found), offsets(kept)
     batch = QueryBatch(
-        frozen(labels[kept], labels.dtype),
+        take(labels),
         found_scores if judged_only else frozen(pair.scores, pair.scores.dtype),
         found_offsets if judged_only else frozen(np.append(pair.offsets[queries], pair.offsets[-1]), np.int64),
         found_scores=found_scores,
@@ -121,35 +132,44 @@ class _Pair(NamedTuple):
         if kind is None or not met.any():
             return None
         listed, offsets = (np.append(0, np.cumsum(list(map(len, dicts)), dtype=np.int64)) for dicts in (judged, ranked))
-        reader = _Reader(int(listed[-1]), int(offsets[-1]), _OTHERWISE[kind])
+        labels = _read_labels(judged, int(listed[-1]))
+        reader = _ScoreReader(int(listed[-1]), int(offsets[-1]), _OTHERWISE[kind])
         each = zip(judged, ranked, listed[:-1].tolist(), offsets[:-1].tolist(), strict=True)
-        if not all(itertools.starmap(reader.read, each)) or not _are_legal(reader.labels, convention):
+        if labels is None or not _are_legal(labels, convention) or not all(itertools.starmap(reader.read, each)):
             return None
         unjudged = (doubles(documents.values(), len(documents)) for documents in others)
-        scores, found, exact = reader.scores, reader.found, convention.scores is None
+        exact = convention.scores is None
+        scores: np.ndarray = reader.scores
+        found: np.ndarray = reader.found
         if not all(_keep_their_order(numbers, exact) for numbers in chain((scores,), unjudged)):
             return None
         if convention.scores == "float32" or _are_single(scores):
             with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, as in C
                 scores, found = scores.astype(np.float32), found.astype(np.float32)
-        return cls(list(qrels), met, judged, reader.labels, found, listed, ranked, scores, offsets)
+        return cls(list(qrels), met, judged, labels, found, listed, ranked, scores, offsets)
 
 
-class _Reader:
-    """The labels of judged documents, their scores (NaN where the run does not have them), and the scores of all ranked ones."""
+def _read_labels(judged: list[dict[Any, Any]], n: int) -> np.ndarray | None:
+    """The labels of all judged documents: mostly integers, which are read faster as such."""
+    whole = integers(chain.from_iterable(map(dict.values, judged)), n)
+    return doubles(chain.from_iterable(map(dict.values, judged)), n) if whole is None else whole.astype(np.float64)
+
+
+class _ScoreReader:
+    """The scores of all ranked documents, and those of the judged ones, NaN where the run does not have them."""
 
     def __init__(self, n_judged: int, n_ranked: int, otherwise: Callable[[list[Any]], Iterator[Any]]) -> None:
-        self.labels, self.found, self.scores, self.otherwise = np.empty(n_judged), np.empty(n_judged), np.empty(n_ranked), otherwise
+        self.found, self.scores, self.otherwise = np.empty(n_judged), np.empty(n_ranked), otherwise
 
     def read(self, judged: dict[Any, Any], ranked: dict[Any, Any], place: int, start: int) -> bool:
         """Read one query, to write from a place and a start on. False when something is no number, or an id is of another type.
 
-        The dicts are gone through while they are in the processor's cache: to come back to them costs more than what is done here.
+        A dict is gone through while it is in the processor's cache: to come back to it costs more than what is done here.
         """
-        if not _pack(self.scores, start, len(ranked), ranked.values()) or not _pack(self.labels, place, len(judged), judged.values()):
+        if not _pack("d", self.scores, start, len(ranked), ranked.values()):
             return False
         own = list(map(ranked.get, judged, repeat(math.nan)))
-        _pack(self.found, place, len(own), own)
+        _pack("d", self.found, place, len(own), own)
         if not ranked or math.nan not in own:
             return True
         absent = list(compress(judged, map(is_, own, repeat(math.nan))))
@@ -192,7 +212,7 @@ def _keep_their_order(scores: np.ndarray | None, exact: bool) -> bool:
 
 
 def _are_single(scores: np.ndarray) -> bool:
-    """Whether all are of single precision, as models give them: then they are compared twice as fast. Others are known by the first."""
+    """Whether all are of single precision, as models give them: they are compared twice as fast. The first few tell for most others."""
     with np.errstate(over="ignore"):
         return all(np.array_equal(part, part.astype(np.float32)) for part in (scores[:16], scores))
 

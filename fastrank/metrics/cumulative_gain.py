@@ -15,9 +15,9 @@ import numpy as np
 
 from fastrank.errors import InputError
 from fastrank.gains import (
+    LARGEST_NUMBER,
     Discount,
     Gain,
-    LARGEST_NUMBER,
     GainTable,
     as_discount,
     as_gain,

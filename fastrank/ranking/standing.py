@@ -23,7 +23,7 @@ MOST_COUNTED = 128
 
 
 # How the bits of scores become integers of their order: the width, the bits that a negative float inverts, the lowest integer.
-_ORDER = {
+_ORDER: dict[str, tuple[np.dtype[Any], Any, Any]] = {
     "f": (np.dtype(np.int32), np.int32(0x7FFFFFFF), np.int32(-0x80000000)),
     "d": (np.dtype(np.int64), np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)),
     np.dtype(np.int64).char: (np.dtype(np.int64), np.int64(0), np.int64(-0x8000000000000000)),
