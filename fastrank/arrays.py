@@ -22,7 +22,7 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     not rounded to doubles, which could make some of them equal.
     """
     if isinstance(value, np.ma.MaskedArray) and value.dtype.kind == "O":
-        value = np.asarray(value.filled(None), object)
+        value = np.where(np.ma.getmaskarray(value), np.array(None, object), value.data)  # filled(None) would fill in "?"
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         return _numeric(name, np.asarray(value.data)), mask if mask.any() else None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+import fastrank as fr
 from fastrank.ranking.standing import MOST_COUNTED
 
 GRADES = (0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.7, 2.0, 3.0, 4.0)
@@ -238,3 +239,17 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     },
     **{f"polars {dtype}": _polars(dtype) for dtype in ("UInt8", "Int32", "Float32", "Float64")},
 }
+
+
+# --- results in short ------------------------------------------------------------------------------------------------------------
+
+
+def values(*data: Any, metrics: Any = "RR", **options: Any) -> list[Any]:
+    """The values of one metric, one a query; of several, a list a query."""
+    found = fr.evaluate(*data, metrics=metrics, **options).values
+    return found[:, 0].tolist() if found.shape[1] == 1 else found.tolist()
+
+
+def counts(result: fr.Evaluation) -> dict[str, int]:
+    """How often each kind of note was taken."""
+    return {note.kind: note.count for note in result.notes}

@@ -222,7 +222,7 @@ def test_case_never_changes_a_meaning_and_aliases_are_the_same_metric(family: st
     for name in (family, *families[family].aliases):
         assert type(parse(name)) is families[family]
         assert parse(name.lower()) == parse(name.upper()) == parse(name)
-    assert {name for name in families[family].aliases} <= set(info.aliases)
+    assert set(families[family].aliases) <= set(info.aliases)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_package_in_a_read_only_place_and_without_a_home_runs_uncached(tmp_pat
 @pytest.mark.compiled
 @pytest.mark.slow
 def test_a_cache_that_cannot_be_written_any_more_costs_the_entry_and_not_the_call(tmp_path: Path) -> None:
-    program = f"""
+    program = """
         import errno, logging
         logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
         import numba.core.caching as caching

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, compress, repeat
@@ -267,24 +268,34 @@ class _Ties:
         """How many documents of the same score stand before each."""
         pair, q = self.pair, int(self.queries[query])
         names, scores = list(pair.ranked[q]), pair.scores[pair.offsets[q] : pair.offsets[q + 1]]
-        wanted = pair.found[self.places[rows]]
-        before = np.empty(len(rows), np.int64)
+        if self.among is not None:
+            kept = set(self._names(q, np.arange(*self.among[query : query + 2])))
+            there = np.fromiter(map(kept.__contains__, names), bool, len(names))
+            names, scores = list(compress(names, there.tolist())), scores[there]
+        wanted, before = pair.found[self.places[rows]], np.empty(len(rows), np.int64)
         for score in np.unique(wanted):
-            tied = [names[place] for place in np.flatnonzero(scores == score).tolist()]
-            if self.among is not None:
-                kept = set(self._names(q, np.arange(*self.among[query : query + 2])))
-                tied = [name for name in tied if name in kept]
-            if rule == "docid":
-                # Python orders text by code points, as UTF-8 does.
-                tied.sort(key=None if set(map(type, tied)) == {str} else _spelling, reverse=True)
-            place_of = dict(zip(tied, range(len(tied)), strict=True))
             here = np.flatnonzero(wanted == score)
-            before[here] = [place_of[name] for name in self._names(q, rows[here])]
+            tied = list(compress(names, (scores == score).tolist()))
+            own = self._names(q, rows[here])
+            before[here] = _larger_ids(tied, own) if rule == "docid" else _earlier(tied, own)
         return before
 
     def _names(self, q: int, rows: np.ndarray) -> list[Any]:
         judged = list(self.pair.judged[q])
         return [judged[place] for place in (self.places[rows] - self.pair.listed[q]).tolist()]
+
+
+def _earlier(names: list[Any], some: list[Any]) -> list[int]:
+    """The place of some names among all."""
+    return list(map(dict(zip(names, range(len(names)), strict=True)).__getitem__, some))
+
+
+def _larger_ids(names: list[Any], some: list[Any]) -> list[int]:
+    """How many names are larger in bytes than each of some."""
+    if set(map(type, names)) != {str}:  # Python orders text by code points, as UTF-8 does
+        names, some = list(map(_spelling, names)), list(map(_spelling, some))
+    names.sort()
+    return [len(names) - bisect_right(names, name) for name in some]
 
 
 # --- one dict, in general -------------------------------------------------------------------------------------------------------

@@ -224,7 +224,8 @@ class G(_GainAtRanks):
         gains, ideal = self._gains(view)
         gain_against_cost(ranks.rank, gains, ranks.starts, ideal, view.judged.all_starts, view.limits((None,))[0], total)
         below = by_query(np.add, np.maximum(ideal, 0.0), view.judged.all_starts)
-        return np.divide(total, below, out=np.zeros(view.n_queries), where=below > 0)
+        # The two are summed in different orders.
+        return np.minimum(np.divide(total, below, out=np.zeros(view.n_queries), where=below > 0), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ Each function takes labels, scores and offsets as flat arrays and returns one fl
 - ``offsets``: int64[n_queries + 1]. Left out: one query, or one query a row of a matrix.
 - ``k``: a whole number, a share of the retrieved list (0.2 or "20%"), or None for all of it.
 - ``ties``: "average" (the exact mean over all orders of equal scores), "input", "worst" and "best" (labels ascending or descending within
-  equal scores) or "docid" (greater of ``doc_ids`` first).
+  equal scores) or "docid" (greater of ``doc_ids`` first). Metrics whose mean has no closed form default to "worst" and refuse "average".
 - ``no_relevant``: the value of a query with nothing to find: "zero", "one", "nan" or "skip" (both NaN).
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastrank.errors import InputError
-from fastrank.reference._layout import FloatArray, each_query, rank, settle
+from fastrank.reference._layout import FloatArray, each_query, rank_strictly, settle
 
 ROUNDINGS = ("nearest", "up", "trec_eval9")
 
@@ -60,7 +60,7 @@ def average_interpolated_precision(
     if rounding not in ROUNDINGS:
         raise InputError(f"rounding must be one of {', '.join(ROUNDINGS)}: got {rounding!r}.")
     values, nothing = [], []
-    for query in each_query(rank(labels, scores, offsets, ties, doc_ids)):
+    for query in each_query(rank_strictly(labels, scores, offsets, ties, doc_ids)):
         relevant = query.ranked >= rel
         n_relevant = int(relevant.sum() + (query.missing >= rel).sum())
         hits, ranks = np.cumsum(relevant), np.arange(1, len(relevant) + 1)
@@ -97,7 +97,7 @@ def yaap(
     array([0.6931])
     """
     values = []
-    for query in each_query(rank(labels, scores, offsets, ties, doc_ids)):
+    for query in each_query(rank_strictly(labels, scores, offsets, ties, doc_ids)):
         relevant = query.ranked >= rel
         total = np.sum((np.cumsum(relevant) / np.arange(1, len(relevant) + 1))[relevant])
         values.append(math.log((1 + total) / (1 + relevant.sum() + (query.missing >= rel).sum() - total)))
@@ -124,7 +124,7 @@ def inferred_average_precision(
     """
     epsilon = 0.00001
     values, nothing = [], []
-    for query in each_query(rank(labels, scores, offsets, ties, doc_ids)):
+    for query in each_query(rank_strictly(labels, scores, offsets, ties, doc_ids)):
         label = query.ranked
         relevant = label >= rel
         n_relevant = int(relevant.sum() + (query.missing >= rel).sum())

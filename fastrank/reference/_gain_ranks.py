@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from fastrank.reference._gains import Gain, discounts_of, gains_of
 from fastrank.reference._graded import expected_gains
-from fastrank.reference._layout import FloatArray, each_query, rank, settle
+from fastrank.reference._layout import FloatArray, each_query, rank, rank_strictly, settle
 
 
 def g(
@@ -28,7 +28,7 @@ def g(
     array([0.6309])
     """
     values, nothing = [], []
-    for query in each_query(rank(labels, scores, offsets, ties, doc_ids)):
+    for query in each_query(rank_strictly(labels, scores, offsets, ties, doc_ids)):
         gains, ideal = _gains(query.ranked, query.missing, gain)
         cost = np.ones(len(gains))
         m = min(len(gains), len(ideal))

@@ -104,6 +104,13 @@ def rank(labels: ArrayLike, scores: ArrayLike | None, offsets: ArrayLike | None,
     return Ranking(label[order], bounds, n_retrieved, None if untied else np.flatnonzero(opens))
 
 
+def rank_strictly(labels: ArrayLike, scores: ArrayLike | None, offsets: ArrayLike | None, ties: str, doc_ids: ArrayLike | None) -> Ranking:
+    """As ``rank``, for metrics whose mean over the orders of equal scores has no closed form."""
+    if ties == "average":
+        raise InputError("ties='average' has no closed form for this metric: choose input, worst, best or docid.")
+    return rank(labels, scores, offsets, ties, doc_ids)
+
+
 def _offsets(labels: NDArray[Any], offsets: ArrayLike | None) -> IntArray:
     """The caller's offsets; without them one query, or one query a row."""
     if offsets is None:

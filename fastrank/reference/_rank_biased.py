@@ -8,7 +8,19 @@ from numpy.typing import ArrayLike
 from fastrank.errors import InputError
 from fastrank.reference._gains import Gain, gains_of
 from fastrank.reference._graded import expected_gains
-from fastrank.reference._layout import Cutoff, FloatArray, cutoffs, each_query, places, rank, reduce_by, running_count, settle, spans
+from fastrank.reference._layout import (
+    Cutoff,
+    FloatArray,
+    cutoffs,
+    each_query,
+    places,
+    rank,
+    rank_strictly,
+    reduce_by,
+    running_count,
+    settle,
+    spans,
+)
 
 
 def rbp(
@@ -89,7 +101,7 @@ def compatibility(
     >>> compatibility([0, 1], p=0.5)  # (0 + (1/2) (1/2)) / (1 + (1/2) (1/2))
     array([0.2])
     """
-    ranking = rank(labels, scores, offsets, ties, doc_ids)
+    ranking = rank_strictly(labels, scores, offsets, ties, doc_ids)
     values, nothing = [], []
     for query in each_query(ranking):
         both = np.concatenate((query.ranked, query.missing))

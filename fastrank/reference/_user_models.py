@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastrank.reference._graded import expected_gains
-from fastrank.reference._layout import Cutoff, FloatArray, Ranking, cutoffs, rank
+from fastrank.reference._layout import Cutoff, FloatArray, Ranking, cutoffs, rank, rank_strictly
 
 # Continuation probabilities of ranks 1, 2, ... from the gains there.
 Patience = Callable[[FloatArray], FloatArray]
@@ -28,9 +28,10 @@ def _rates(
     horizon: int,
     ties: str,
     doc_ids: ArrayLike | None,
+    averages: bool = False,
 ) -> FloatArray:
     """Sum of W(r) gain(r) of each query, W(r) proportional to C(1) ... C(r - 1), ranks to min(k, horizon)."""
-    ranking = rank(labels, scores, offsets, ties, doc_ids)
+    ranking = (rank if averages else rank_strictly)(labels, scores, offsets, ties, doc_ids)
     gains = expected_gains(ranking, _scaled(ranking, min_label, max_label))
     limits = np.full(len(ranking.sizes), horizon) if k is None else np.minimum(cutoffs(k, ranking.n_retrieved), horizon)
     values = []
@@ -69,7 +70,7 @@ def sdcg(
         r = np.arange(1.0, len(gains) + 1.0)
         return np.log2(r + 1) / np.log2(r + 2)
 
-    return _rates(patience, labels, scores, offsets, k, min_label, max_label, horizon, ties, doc_ids)
+    return _rates(patience, labels, scores, offsets, k, min_label, max_label, horizon, ties, doc_ids, averages=True)
 
 
 def insq(
@@ -94,7 +95,7 @@ def insq(
         r = np.arange(1.0, len(gains) + 1.0)
         return ((r + 2 * T - 1) / (r + 2 * T)) ** 2
 
-    return _rates(patience, labels, scores, offsets, None, min_label, max_label, horizon, ties, doc_ids)
+    return _rates(patience, labels, scores, offsets, None, min_label, max_label, horizon, ties, doc_ids, averages=True)
 
 
 def inst(
