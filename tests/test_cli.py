@@ -55,7 +55,7 @@ def process(*arguments: object, env: dict[str, str] | None = None, **options: An
     """A command in a process of its own."""
     command = [sys.executable, "-m", "fastrank", *map(str, arguments)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run(command, env=env or environment(), text=True, timeout=120, check=False, **streams)
+    return subprocess.run(command, env=env or environment(), text=True, timeout=300, check=False, **streams)
 
 
 def means(output: str) -> dict[str, float]:

@@ -15,7 +15,16 @@ from scipy import stats
 
 import fastrank as fr
 from fastrank.comparison.intervals import METHODS, Quantity, intervals, make_plan
-from fastrank.comparison.resampling import key_of, resampled_sums, root_of, whole
+from fastrank.comparison.resampling import (
+    compile_kernels,
+    flip_signs,
+    key_of,
+    resample_sums,
+    resampled_sums,
+    root_of,
+    shuffle_ranges,
+    whole,
+)
 from fastrank.comparison.units import units_of
 from fastrank.errors import InputError
 
@@ -96,6 +105,17 @@ def test_an_impossible_number_of_resamples_is_an_error(wrong: Any) -> None:
 
 
 # --- against formulas and scipy -------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_shows_itself_in_one_line() -> None:
+    found = fr.confidence_interval([1.0, 0.5, 0.25, 1.0, 0.0], method="t")
+    assert repr(found) == "0.55 [-0.005289, 1.1053] (95% interval, t)"
+
+
+def test_all_kernels_can_be_compiled_ahead() -> None:
+    compile_kernels()
+    for kernel in (resample_sums, flip_signs, shuffle_ranges):
+        assert len(kernel.signatures) <= 1
 
 
 def test_t_is_students_interval() -> None:
@@ -211,6 +231,31 @@ def test_a_ratio_to_nothing_is_not_a_number() -> None:
     found = fr.confidence_interval([0.1, 0.2], [0.0, 0.0], of="ratio", method="t")
     assert math.isnan(found.estimate)
     assert math.isnan(found.low)
+
+
+@pytest.mark.parametrize("method", BOOTSTRAPS)
+def test_a_ratio_to_what_is_rarely_there_may_have_no_end(method: str) -> None:
+    # One resample in eight has nothing of the baseline: the ratio is infinite, or, with nothing above it either, not there.
+    baseline, values = np.zeros(30), np.zeros(30)
+    baseline[:2] = 0.5, 0.7
+    values[:4] = 0.5
+    found = fr.confidence_interval(values, baseline, of="ratio", method=method, n_resamples=2000)
+    assert found.estimate == pytest.approx(2.0 / 1.2)
+    assert not math.isnan(found.low)
+    assert math.isfinite(found.low) or found.low == -math.inf
+    assert found.high > found.estimate or method == "studentised"
+    assert not 1e6 < abs(found.high) < math.inf
+
+
+@pytest.mark.parametrize("method", BOOTSTRAPS)
+def test_resamples_without_weight_have_no_mean(method: str) -> None:
+    weights = np.zeros(8)
+    weights[3:5] = 1.0, 2.0
+    found = fr.confidence_interval([0.1] * 4 + [0.4] * 4, weights=weights, method=method, n_resamples=2000)
+    assert found.estimate == pytest.approx(0.3)
+    assert not math.isnan(found.low)
+    alone = fr.confidence_interval([0.1, 0.2, 0.3], [0.0, 0.0, 0.0], of="ratio", method=method, n_resamples=200)
+    assert math.isnan(alone.low)
 
 
 def test_a_studentised_interval_may_have_no_end() -> None:

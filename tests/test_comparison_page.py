@@ -23,6 +23,8 @@ from fastrank.report.style import CSS
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium)")
+# Pages of many resamples are too large for plain Python.
+pytestmark = pytest.mark.compiled
 HOSTILE = '<script>alert("1")</script> & co'
 
 
@@ -239,6 +241,15 @@ def test_a_page_is_written_whole(two: tuple[fr.Comparison, Any], tmp_path: Path)
 def test_ticks_are_round(scale: Scale, n: float, expected: list[float]) -> None:
     assert scale.ticks(n) == pytest.approx(expected)
     assert [tick_text(value) for value in (0.25, -0.5, 0, 12_000)] == ["0.25", "−0.5", "0", "12,000"]
+
+
+def test_a_histogram_of_values_beyond_one_has_its_own_range() -> None:
+    from fastrank.report.charts import histogram
+
+    spread = histogram("h", 400, "title", "words", [("a", np.array([0.0, 3.0])), ("b", np.array([1.0, 2.0]))])
+    assert ">3<" in spread
+    same = histogram("h", 400, "title", "words", [("a", np.array([2.0, 2.0])), ("b", np.array([2.0, 2.0]))])
+    assert ">2<" in same
 
 
 # --- matplotlib -----------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ def per_query(one: list[float], other: list[float], **options: Any) -> dict[str,
     return {"one": judged(one), "other": judged(other)}
 
 
+def compare(evaluations: Any, **options: Any) -> fr.Comparison:
+    """`fr.compare`, with few resamples where none are named: as plain Python the kernels are slow."""
+    return fr.compare(evaluations, **({"n_resamples": 200} | options))
+
+
 def kinds(found: fr.Comparison) -> list[str]:
     return [note.kind for note in found.notes]
 
@@ -56,7 +61,7 @@ def kinds(found: fr.Comparison) -> list[str]:
 
 
 def test_the_primary_metric_decides_and_the_others_are_watched() -> None:
-    found = fr.compare(systems(), primary="ndcg@10", n_resamples=500)
+    found = compare(systems(), primary="ndcg@10", n_resamples=500)
     decided, *watched = found.differences
     assert (decided.metric, decided.verdict) == ("nDCG@10", "better")
     assert decided.p is not None
@@ -67,7 +72,7 @@ def test_the_primary_metric_decides_and_the_others_are_watched() -> None:
 
 
 def test_without_a_primary_metric_p_is_corrected_over_all_and_the_report_says_so() -> None:
-    found = fr.compare(systems(), test="t")
+    found = compare(systems(), test="t")
     p = np.array([each.p for each in found.differences])
     expected = sorted(p)
     corrected = np.maximum.accumulate(np.minimum(np.array(expected) * [3, 2, 1], 1))
@@ -78,14 +83,14 @@ def test_without_a_primary_metric_p_is_corrected_over_all_and_the_report_says_so
 
 
 def test_one_metric_decides_by_itself() -> None:
-    found = fr.compare(systems(metrics=["RR"]), n_resamples=200)
+    found = compare(systems(metrics=["RR"]))
     assert found.primary == "RR"
     assert found.n_comparisons == 1
 
 
 def test_numbers_of_a_pair_are_those_of_numpy_and_scipy() -> None:
     evaluations = systems(n_queries=50)
-    found = fr.compare(evaluations, primary="nDCG@10", test="t", interval="t").differences[0]
+    found = compare(evaluations, primary="nDCG@10", test="t", interval="t").differences[0]
     old, new = evaluations["old"]["nDCG@10"], evaluations["new"]["nDCG@10"]
     test = stats.ttest_rel(new, old)
     assert found.p == pytest.approx(test.pvalue)
@@ -100,9 +105,9 @@ def test_numbers_of_a_pair_are_those_of_numpy_and_scipy() -> None:
 
 def test_verdicts_follow_the_sign_and_the_level() -> None:
     worse = systems(qualities={"old": 0.6, "new": 0.3})
-    assert fr.compare(worse, primary="nDCG@10", n_resamples=200).differences[0].verdict == "worse"
+    assert compare(worse, primary="nDCG@10").differences[0].verdict == "worse"
     same = systems(n_queries=12, qualities={"old": 0.4, "new": 0.42})
-    found = fr.compare(same, primary="nDCG@10", n_resamples=200)
+    found = compare(same, primary="nDCG@10")
     assert found.differences[0].verdict == "open"
     assert "not told apart" in found.verdict
     assert "power" in found.verdict
@@ -117,7 +122,7 @@ def test_fewer_is_better_where_the_metric_says_so() -> None:
         evaluations[name] = fr.Evaluation(
             [_FewerIsBetter(k=1, rel=1)], each.convention, values=each.values, n_queries=each.n_queries, no_relevant=each.no_relevant
         )
-    found = fr.compare(evaluations, n_resamples=500).differences[0]
+    found = compare(evaluations, n_resamples=500).differences[0]
     assert found.difference.estimate > 0
     assert found.verdict == "worse"
     assert found.lost > found.won
@@ -125,7 +130,7 @@ def test_fewer_is_better_where_the_metric_says_so() -> None:
 
 def test_identical_systems_have_p_one_in_words() -> None:
     one = systems()["old"]
-    found = fr.compare({"a": one, "b": one}, primary="nDCG@10")
+    found = compare({"a": one, "b": one}, primary="nDCG@10")
     decided = found.differences[0]
     assert (decided.p, decided.verdict, decided.effect_size) == (1.0, "identical", 0.0)
     assert (decided.difference.low, decided.difference.high) == (0.0, 0.0)
@@ -135,7 +140,7 @@ def test_identical_systems_have_p_one_in_words() -> None:
 
 @pytest.mark.parametrize("test", ["t", "bootstrap", "anova", "permutation"])
 def test_the_same_difference_everywhere_is_said_in_words(test: str) -> None:
-    found = fr.compare(per_query([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]), test=test)
+    found = compare(per_query([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]), test=test)
     decided = found.differences[0]
     assert decided.p == 2 / 2**6
     assert math.isnan(decided.effect_size)
@@ -146,25 +151,25 @@ def test_the_same_difference_everywhere_is_said_in_words(test: str) -> None:
 @pytest.mark.parametrize("test", TESTS)
 def test_every_test_gives_the_same_bits_for_any_number_of_threads(test: str) -> None:
     evaluations = systems(qualities={"a": 0.3, "b": 0.4, "c": 0.5}, by={"part": ["x", "y"] * 30})
-    one, other = (fr.compare(evaluations, primary="RR", test=test, n_resamples=200, threads=threads) for threads in (1, 3))
+    one, other = (compare(evaluations, primary="RR", test=test, n_resamples=200, threads=threads) for threads in (1, 3))
     assert one.to_json() == other.to_json()
 
 
 def test_a_seed_is_kept_and_a_generator_gives_one() -> None:
     evaluations = systems()
-    by_seed = fr.compare(evaluations, primary="RR", seed=5, n_resamples=200)
-    assert by_seed.to_json() == fr.compare(evaluations, primary="RR", seed=5, n_resamples=200).to_json()
-    by_generator = fr.compare(evaluations, primary="RR", seed=np.random.default_rng(5), n_resamples=200)
-    again = fr.compare(evaluations, primary="RR", seed=by_generator.seed, n_resamples=200)
+    by_seed = compare(evaluations, primary="RR", seed=5)
+    assert by_seed.to_json() == compare(evaluations, primary="RR", seed=5).to_json()
+    by_generator = compare(evaluations, primary="RR", seed=np.random.default_rng(5))
+    again = compare(evaluations, primary="RR", seed=by_generator.seed)
     assert again.to_json() == by_generator.to_json()
     assert by_seed.to_json() != by_generator.to_json()
 
 
 def test_intervals_do_not_depend_on_how_many_metrics_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluations = systems()
-    whole = fr.compare(evaluations, primary="RR", n_resamples=200)
+    whole = compare(evaluations, primary="RR")
     monkeypatch.setattr("fastrank.comparison.verdict._ROOM", 1)
-    assert fr.compare(evaluations, primary="RR", n_resamples=200).to_json() == whole.to_json()
+    assert compare(evaluations, primary="RR").to_json() == whole.to_json()
 
 
 # --- many systems ---------------------------------------------------------------------------------------------------------------
@@ -173,7 +178,7 @@ QUALITIES = {"a": 0.2, "b": 0.35, "c": 0.36, "d": 0.7}
 
 
 def test_all_pairs_of_many_systems_are_corrected_together() -> None:
-    found = fr.compare(systems(qualities=QUALITIES), primary="nDCG@10", test="t")
+    found = compare(systems(qualities=QUALITIES), primary="nDCG@10", test="t")
     decided = [each for each in found.differences if each.metric == "nDCG@10"]
     assert [(each.baseline, each.system) for each in decided] == [
         ("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"), ("c", "d"),
@@ -185,7 +190,7 @@ def test_all_pairs_of_many_systems_are_corrected_together() -> None:
 
 
 def test_a_baseline_leaves_the_pairs_with_it() -> None:
-    found = fr.compare(systems(qualities=QUALITIES), primary="nDCG@10", baseline="b", n_resamples=300)
+    found = compare(systems(qualities=QUALITIES), primary="nDCG@10", baseline="b", n_resamples=300)
     assert [(each.baseline, each.system) for each in found.differences[:3]] == [("b", "a"), ("b", "c"), ("b", "d")]
     assert found.n_comparisons == 3
     assert found.verdict.startswith("Against b on nDCG@10")
@@ -195,18 +200,18 @@ def test_a_baseline_leaves_the_pairs_with_it() -> None:
 
 def test_tests_of_many_systems_need_no_correction_over_pairs() -> None:
     for test in ("tukey", "anova"):
-        found = fr.compare(systems(qualities=QUALITIES), primary="nDCG@10", test=test, n_resamples=300)
+        found = compare(systems(qualities=QUALITIES), primary="nDCG@10", test=test, n_resamples=300)
         assert found.n_comparisons == 1
         assert all(each.p == each.p_corrected for each in found.differences)
     assert found.anova["nDCG@10"].systems.p < 0.01
-    over_metrics = fr.compare(systems(qualities=QUALITIES), test="tukey", n_resamples=300)
+    over_metrics = compare(systems(qualities=QUALITIES), test="tukey", n_resamples=300)
     assert over_metrics.n_comparisons == 3
     assert "Bonferroni" in over_metrics.verdict
 
 
 def test_many_systems_without_a_difference_share_the_best_place() -> None:
     one = systems()["old"]
-    found = fr.compare(dict.fromkeys("abc", one), primary="RR")
+    found = compare(dict.fromkeys("abc", one), primary="RR")
     assert found.verdict == "a, b and c have the same RR on all 60 queries."
     assert math.isnan(found.agreement[0].tau)
 
@@ -225,12 +230,12 @@ def of_queries(ids: list[Any], seed: int = 0) -> fr.Evaluation:
 def test_queries_are_matched_by_id_in_any_order() -> None:
     ids = [f"q{i}" for i in range(20)]
     one, other, reversed_other = of_queries(ids), of_queries(ids, 1), of_queries(ids[::-1], 1)
-    assert fr.compare({"x": one, "y": other}).to_json() == fr.compare({"x": one, "y": reversed_other}).to_json()
+    assert compare({"x": one, "y": other}).to_json() == compare({"x": one, "y": reversed_other}).to_json()
 
 
 def test_queries_of_one_system_alone_are_counted_and_named_never_filled_in() -> None:
     one, other = of_queries([f"q{i}" for i in range(20)]), of_queries([f"q{i}" for i in range(5, 30)], 1)
-    found = fr.compare({"x": one, "y": other})
+    found = compare({"x": one, "y": other})
     assert found.n_queries == 15
     assert found.query_ids.to_pylist() == [f"q{i}" for i in range(5, 20)]
     assert found.left_out["x"].count == 5
@@ -251,14 +256,14 @@ def test_numbers_and_their_decimal_text_are_the_same_query() -> None:
         query_ids=numbers.query_ids.cast("string").dictionary_encode(),
     )  # fmt: skip
     for other in (small, text):
-        found = fr.compare({"numbers": numbers, "other": other})
+        found = compare({"numbers": numbers, "other": other})
         assert found.n_queries == 20
         assert found.differences[0].verdict == "identical"
 
 
 def test_no_query_in_common_is_an_error_with_one_of_each_side() -> None:
     with pytest.raises(InputError, match=r"no query in common: for instance 'q1' \(.*\) in 'x', 'q2'"):
-        fr.compare({"x": of_queries(["q1"]), "y": of_queries(["q2"])})
+        compare({"x": of_queries(["q1"]), "y": of_queries(["q2"])})
 
 
 @pytest.mark.parametrize(
@@ -271,14 +276,14 @@ def test_no_query_in_common_is_an_error_with_one_of_each_side() -> None:
 def test_queries_without_ids_are_matched_by_place_if_at_all(one: int, other: int, words: str) -> None:
     evaluations = {name: fr.evaluate(np.ones((n, 3)), metrics=["RR"]) for name, n in (("x", one), ("y", other))}
     with pytest.raises(InputError) as raised:
-        fr.compare(evaluations)
+        compare(evaluations)
     assert words in str(raised.value)
 
 
 def test_ids_on_one_side_alone_are_an_error() -> None:
     plain = fr.evaluate(np.ones((3, 12)), metrics=["nDCG@10"])
     with pytest.raises(InputError, match="'x' has query ids and 'y' has none"):
-        fr.compare({"x": of_queries(["q1", "q2", "q3"]), "y": plain})
+        compare({"x": of_queries(["q1", "q2", "q3"]), "y": plain})
 
 
 def test_an_id_that_stands_twice_is_an_error() -> None:
@@ -287,14 +292,14 @@ def test_an_id_that_stands_twice_is_an_error() -> None:
         one.metrics, one.convention, values=one.values, n_queries=2, no_relevant=(0,), query_ids=one.query_ids.take([0, 0])
     )
     with pytest.raises(InputError, match="two queries of one id"):
-        fr.compare({"x": one, "y": twice})
+        compare({"x": one, "y": twice})
 
 
 def test_an_evaluation_without_any_of_the_queries_is_an_error() -> None:
     one = of_queries(["q1"])
     empty = fr.Evaluation(one.metrics, one.convention, values=np.empty((0, 1)), n_queries=0, no_relevant=(0,), query_ids=one.query_ids[:0])
     with pytest.raises(InputError, match="none in 'y'"):
-        fr.compare({"x": one, "y": empty})
+        compare({"x": one, "y": empty})
 
 
 # --- formulas that differ -------------------------------------------------------------------------------------------------------
@@ -314,14 +319,14 @@ def test_other_formulas_are_an_error_that_names_the_difference() -> None:
         ({"convention": "sklearn", "metrics": ["nDCG(gain='exp2')@10", "RR(rel=1)"]}, r"compares scores as given, 'sklearn' as float64"),
     ):
         with pytest.raises(InputError, match=words):
-            fr.compare({"a": judged(), "b": judged(**options)})
+            compare({"a": judged(), "b": judged(**options)})
 
 
 def test_the_order_of_metrics_does_not_matter() -> None:
     labels, scores = labels_and_scores(20, {"x": 0.5, "y": 0.6})
     one = fr.evaluate(labels, scores["x"], metrics=["nDCG", "RR"])
     other = fr.evaluate(labels, scores["y"], metrics=["RR", "nDCG"])
-    found = fr.compare({"x": one, "y": other}, primary="RR")
+    found = compare({"x": one, "y": other}, primary="RR")
     assert found.values[1, 0] == pytest.approx(other["nDCG"])
 
 
@@ -342,7 +347,7 @@ def test_the_order_of_metrics_does_not_matter() -> None:
 )
 def test_wrong_options_are_one_line(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as raised:
-        fr.compare(systems(n_queries=5), **options)
+        compare(systems(n_queries=5), **options)
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -350,14 +355,14 @@ def test_wrong_options_are_one_line(options: dict[str, Any], words: str) -> None
 @pytest.mark.parametrize("wrong", [{}, None, [1, 2], {"a": 1, "b": 2}])
 def test_what_is_no_dict_of_evaluations_is_an_error(wrong: Any) -> None:
     with pytest.raises(InputError, match="systems"):
-        fr.compare(wrong)
+        compare(wrong)
 
 
 def test_evaluations_without_queries_cannot_be_compared() -> None:
     evaluator = fr.Evaluator(["RR"], per_query=False)
     evaluator.update([[1, 0]])
     with pytest.raises(InputError, match=r"'a' holds means alone|a holds means alone"):
-        fr.compare({"a": evaluator.result(), "b": evaluator.result()})
+        compare({"a": evaluator.result(), "b": evaluator.result()})
 
 
 # --- weights, clusters, slices, queries without a value -------------------------------------------------------------------------
@@ -366,19 +371,19 @@ def test_evaluations_without_queries_cannot_be_compared() -> None:
 def test_weights_must_agree_and_count() -> None:
     w = np.arange(1.0, 61)
     weighted = systems(weights=w)
-    found = fr.compare(weighted, primary="nDCG@10", n_resamples=300)
+    found = compare(weighted, primary="nDCG@10", n_resamples=300)
     d = weighted["new"]["nDCG@10"] - weighted["old"]["nDCG@10"]
     mean = np.average(d, weights=w)
     assert found.differences[0].difference.estimate == pytest.approx(mean)
     assert found.differences[0].effect_size == pytest.approx(mean / math.sqrt(np.average((d - mean) ** 2, weights=w) * 60 / 59))
     with pytest.raises(InputError, match="weigh queries differently"):
-        fr.compare({"old": weighted["old"], "new": systems()["new"]})
+        compare({"old": weighted["old"], "new": systems()["new"]})
 
 
 def test_clusters_are_drawn_and_flipped_whole_and_make_no_slices() -> None:
     users = [f"user {i // 6}" for i in range(60)]
     evaluations = systems(by={"user": users})
-    alone, together = (fr.compare(evaluations, primary="RR", cluster=cluster, n_resamples=300) for cluster in (None, "user"))
+    alone, together = (compare(evaluations, primary="RR", cluster=cluster, n_resamples=300) for cluster in (None, "user"))
     assert (alone.n_units, together.n_units) == (60, 10)
     assert together.slices == ()
     assert len(alone.slices) == 10
@@ -392,7 +397,7 @@ def test_slices_have_their_own_numbers_and_a_correction_over_all_of_them() -> No
     part = ["x", "y", None] * 20
     size = ["long", "short"] * 30
     evaluations = systems(by={"part": part, "size": size})
-    found = fr.compare(evaluations, primary="nDCG@10", test="t", interval="t")
+    found = compare(evaluations, primary="nDCG@10", test="t", interval="t")
     assert [(each.column, each.value) for each in found.slices] == [
         ("part", "x"), ("part", "y"), ("part", None), ("size", "long"), ("size", "short"),
     ]  # fmt: skip
@@ -408,16 +413,16 @@ def test_slices_have_their_own_numbers_and_a_correction_over_all_of_them() -> No
 def test_slices_must_agree_between_systems() -> None:
     one, other = (systems(by={"part": part})[name] for part, name in ((["x", "y"] * 30, "old"), (["x", "x"] * 30, "new")))
     with pytest.raises(InputError, match="30 queries into different slices of 'part'"):
-        fr.compare({"old": one, "new": other})
+        compare({"old": one, "new": other})
     mixed = systems(by={"part": [1, 2] * 30})["new"]
     text = systems(by={"part": ["1", "2"] * 30})["old"]
-    assert len(fr.compare({"old": text, "new": mixed}, primary="RR", n_resamples=100).slices) == 2
-    assert fr.compare({"old": systems()["old"], "new": mixed}, primary="RR", n_resamples=100).slices[0].column == "part"
+    assert len(compare({"old": text, "new": mixed}, primary="RR", n_resamples=100).slices) == 2
+    assert compare({"old": systems()["old"], "new": mixed}, primary="RR", n_resamples=100).slices[0].column == "part"
 
 
 def test_a_column_of_too_many_values_makes_no_slices_and_a_note() -> None:
     n = MOST_SLICES + 1
-    found = fr.compare(systems(n_queries=n, by={"id": list(range(n))}), primary="RR", n_resamples=100)
+    found = compare(systems(n_queries=n, by={"id": list(range(n))}), primary="RR", n_resamples=100)
     assert found.slices == ()
     assert f"id has {n} different values" in next(note.message for note in found.notes if note.kind == "many_slices")
 
@@ -427,11 +432,11 @@ def test_queries_without_a_value_are_left_out_of_a_metric_and_counted() -> None:
     labels[:4] = 0
     by = {"part": ["empty"] * 4 + ["full"] * 36}
     skipped = {name: fr.evaluate(labels, each, metrics=["nDCG", "P@1"], no_relevant="skip", by=by) for name, each in scores.items()}
-    found = fr.compare(skipped, primary="nDCG", n_resamples=200)
+    found = compare(skipped, primary="nDCG")
     assert [each.n_queries for each in found.differences] == [36, 40]
     assert "4 queries without a value" in next(note.message for note in found.notes if note.kind == "skipped")
     assert [each.value for each in found.slices] == ["full"]
-    only = fr.compare({name: fr.evaluate(labels[4:], each[4:], metrics=["nDCG"]) for name, each in scores.items()}, n_resamples=200)
+    only = compare({name: fr.evaluate(labels[4:], each[4:], metrics=["nDCG"]) for name, each in scores.items()})
     assert found.differences[0].difference == only.differences[0].difference
 
 
@@ -439,17 +444,17 @@ def test_a_nan_that_counts_is_an_error_with_a_cure() -> None:
     labels, scores = labels_and_scores(10, {"old": 0.3, "new": 0.6})
     labels[0] = 0
     with pytest.raises(InputError, match=r"NaN for 1 queries.*no_relevant='skip'"):
-        fr.compare({name: fr.evaluate(labels, each, metrics=["nDCG"], no_relevant="nan") for name, each in scores.items()})
+        compare({name: fr.evaluate(labels, each, metrics=["nDCG"], no_relevant="nan") for name, each in scores.items()})
     labels[:] = 0
     with pytest.raises(InputError, match="no query with a value"):
-        fr.compare({name: fr.evaluate(labels, each, metrics=["nDCG"], no_relevant="skip") for name, each in scores.items()})
+        compare({name: fr.evaluate(labels, each, metrics=["nDCG"], no_relevant="skip") for name, each in scores.items()})
 
 
 # --- planning -------------------------------------------------------------------------------------------------------------------
 
 
 def test_planning_says_what_the_public_functions_say() -> None:
-    found = fr.compare(systems(qualities=QUALITIES), primary="nDCG@10", n_resamples=200)
+    found = compare(systems(qualities=QUALITIES), primary="nDCG@10")
     for plan in found.planning:
         assert plan.level == pytest.approx(0.05 / 6)
         assert plan.needed == fr.queries_needed(plan.difference, plan.sd, confidence=1 - plan.level)
@@ -457,7 +462,7 @@ def test_planning_says_what_the_public_functions_say() -> None:
 
 
 def test_a_difference_that_no_one_could_see_needs_no_number_of_queries() -> None:
-    found = fr.compare(per_query([0.1, 0.9] * 20, [0.9, 0.1] * 20))
+    found = compare(per_query([0.1, 0.9] * 20, [0.9, 0.1] * 20))
     assert found.planning[0].needed is None
     assert "would show a difference of" in found.verdict
 
@@ -466,20 +471,20 @@ def test_a_difference_that_no_one_could_see_needs_no_number_of_queries() -> None
 
 
 def test_few_queries_are_noted() -> None:
-    assert "few_queries" in kinds(fr.compare(systems(n_queries=20), primary="RR", n_resamples=100))
-    assert "few_queries" not in kinds(fr.compare(systems(n_queries=60), primary="RR", n_resamples=100))
+    assert "few_queries" in kinds(compare(systems(n_queries=20), primary="RR", n_resamples=100))
+    assert "few_queries" not in kinds(compare(systems(n_queries=60), primary="RR", n_resamples=100))
 
 
 def test_resamples_too_few_for_the_correction_are_noted() -> None:
     evaluations = systems(qualities=QUALITIES)
-    message = next(note.message for note in fr.compare(evaluations, n_resamples=200).notes if note.kind == "few_resamples")
+    message = next(note.message for note in compare(evaluations).notes if note.kind == "few_resamples")
     assert "n_resamples=360" in message  # 18 comparisons / 0.05
-    assert "few_resamples" not in kinds(fr.compare(evaluations, n_resamples=360))
-    assert "few_resamples" not in kinds(fr.compare(evaluations, n_resamples=100, test="t", interval="t"))
+    assert "few_resamples" not in kinds(compare(evaluations, n_resamples=360))
+    assert "few_resamples" not in kinds(compare(evaluations, n_resamples=100, test="t", interval="t"))
 
 
 def test_few_queries_that_differ_are_noted() -> None:
-    found = fr.compare(per_query([0.5] * 100, [0.5] * 95 + [0.6] * 5), n_resamples=100)
+    found = compare(per_query([0.5] * 100, [0.5] * 95 + [0.6] * 5), n_resamples=100)
     assert "differ on 5 queries of 100" in next(note.message for note in found.notes if note.kind == "few_changes")
 
 
@@ -487,9 +492,9 @@ def test_ties_that_could_turn_the_result_are_noted() -> None:
     labels, _ = labels_and_scores(60, {"x": 0.5})
     flat, ordered = np.zeros(labels.shape), np.round(0.1 * labels + np.random.default_rng(0).normal(size=labels.shape))
     unbounded = {name: fr.evaluate(labels, each, metrics=["nDCG@3"]) for name, each in (("flat", flat), ("rough", ordered))}
-    assert "bounds=True" in next(note.message for note in fr.compare(unbounded, n_resamples=100).notes if note.kind == "ties")
+    assert "bounds=True" in next(note.message for note in compare(unbounded, n_resamples=100).notes if note.kind == "ties")
     bounded = {name: fr.evaluate(labels, each, metrics=["nDCG@3"], bounds=True) for name, each in (("flat", flat), ("rough", ordered))}
-    message = next(note.message for note in fr.compare(bounded, n_resamples=100).notes if note.kind == "ties")
+    message = next(note.message for note in compare(bounded, n_resamples=100).notes if note.kind == "ties")
     low = bounded["rough"].bounds.low.mean() - bounded["flat"].bounds.high.mean()
     high = bounded["rough"].bounds.high.mean() - bounded["flat"].bounds.low.mean()
     assert f"between {low:+.4f} and {high:+.4f}" in message
@@ -497,7 +502,7 @@ def test_ties_that_could_turn_the_result_are_noted() -> None:
 
 def test_ties_that_cannot_turn_the_result_are_not() -> None:
     evaluations = systems(n_queries=60, qualities={"old": 0.1, "new": 2.0}, bounds=True)
-    assert "ties" not in kinds(fr.compare(evaluations, primary="nDCG@10", n_resamples=100))
+    assert "ties" not in kinds(compare(evaluations, primary="nDCG@10", n_resamples=100))
 
 
 def test_unjudged_documents_that_could_turn_the_result_are_noted() -> None:
@@ -505,12 +510,12 @@ def test_unjudged_documents_that_could_turn_the_result_are_noted() -> None:
     unjudged = np.random.default_rng(1).random(labels.shape) < 0.5
     holes = np.ma.MaskedArray(labels, unjudged)
     bounded = {name: fr.evaluate(holes, each, metrics=["P@3"], bounds=True) for name, each in scores.items()}
-    message = next(note.message for note in fr.compare(bounded, n_resamples=100).notes if note.kind == "unjudged")
+    message = next(note.message for note in compare(bounded, n_resamples=100).notes if note.kind == "unjudged")
     filled = {name: fr.evaluate(np.where(unjudged, 3, labels), each, metrics=["P@3"]).mean()["P@3"] for name, each in scores.items()}
     least = bounded["new"].mean()["P@3"] - filled["old"]
     assert f"{least:+.4f}" in message
     shares = {name: fr.evaluate(holes, each, metrics=["P@3", "Judged@3", "Judged@10"]) for name, each in scores.items()}
-    messages = [note.message for note in fr.compare(shares, primary="P@3", n_resamples=100).notes if note.kind == "unjudged"]
+    messages = [note.message for note in compare(shares, primary="P@3", n_resamples=100).notes if note.kind == "unjudged"]
     assert len(messages) == 2
     assert all("Judged@3" in each for each in messages)
 
@@ -542,14 +547,14 @@ def test_bounds_of_runs_count_documents_that_the_qrels_lack() -> None:
 
 
 def test_a_cutoff_longer_than_the_lists_is_noted() -> None:
-    found = fr.compare(systems(metrics=["nDCG@100", "P@1"]), primary="nDCG@100", n_resamples=100)
+    found = compare(systems(metrics=["nDCG@100", "P@1"]), primary="nDCG@100", n_resamples=100)
     assert "60 of 60 lists are shorter" in next(note.message for note in found.notes if note.kind == "long_cutoff")
-    assert "long_cutoff" not in kinds(fr.compare(systems(metrics=["nDCG@100", "P@1"]), primary="P@1", n_resamples=100))
+    assert "long_cutoff" not in kinds(compare(systems(metrics=["nDCG@100", "P@1"]), primary="P@1", n_resamples=100))
 
 
 @pytest.mark.parametrize(("metric", "noted"), [("R@1000", True), ("R", True), ("R@10", False), ("nDCG@1000", False)])
 def test_recall_at_a_depth_no_user_sees_is_noted(metric: str, noted: bool) -> None:
-    assert ("deep_recall" in kinds(fr.compare(systems(metrics=[metric]), n_resamples=100))) is noted
+    assert ("deep_recall" in kinds(compare(systems(metrics=[metric]), n_resamples=100))) is noted
 
 
 def test_queries_with_nothing_to_find_are_noted() -> None:
@@ -557,22 +562,22 @@ def test_queries_with_nothing_to_find_are_noted() -> None:
     labels[:4] = 0
     for rule, word in (("zero", "count as 0"), ("one", "count as 1")):
         evaluations = {name: fr.evaluate(labels, each, metrics=["nDCG"], no_relevant=rule) for name, each in scores.items()}
-        message = next(note.message for note in fr.compare(evaluations, n_resamples=100).notes if note.kind == "no_relevant")
+        message = next(note.message for note in compare(evaluations, n_resamples=100).notes if note.kind == "no_relevant")
         assert word in message
         assert "4 queries" in message
 
 
 def test_a_saturated_metric_is_noted_and_one_beyond_its_range_is_not_looked_at() -> None:
-    found = fr.compare(per_query([1.0] * 40, [1.0] * 39 + [0.9]), n_resamples=100)
+    found = compare(per_query([1.0] * 40, [1.0] * 39 + [0.9]), n_resamples=100)
     assert "97.5% of the queries" in next(note.message for note in found.notes if note.kind == "saturated")
-    assert "saturated" not in kinds(fr.compare(systems(metrics=["DCG"]), n_resamples=100))
+    assert "saturated" not in kinds(compare(systems(metrics=["DCG"]), n_resamples=100))
 
 
 # --- out ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_movers_are_the_queries_that_moved_most() -> None:
-    found = fr.compare(per_query([0.5, 0.5, 0.5, 0.5], [0.5, 0.9, 0.2, 0.6]))
+    found = compare(per_query([0.5, 0.5, 0.5, 0.5], [0.5, 0.9, 0.2, 0.6]))
     assert [(each.query_id, round(each.difference, 1)) for each in found.movers()] == [(1, 0.4), (2, -0.3), (3, 0.1)]
     assert [each.query_id for each in found.movers(n=1)] == [1]
     assert found.movers("other", "one")[0].difference == pytest.approx(-0.4)
@@ -584,17 +589,17 @@ def test_movers_are_the_queries_that_moved_most() -> None:
 
 @pytest.fixture(scope="module")
 def two() -> fr.Comparison:
-    return fr.compare(systems(by={"part": ["x", None] * 30}), primary="nDCG@10", n_resamples=300)
+    return compare(systems(by={"part": ["x", None] * 30}), primary="nDCG@10", n_resamples=300)
 
 
 @pytest.fixture(scope="module")
 def four() -> fr.Comparison:
-    return fr.compare(systems(qualities=QUALITIES, by={"part": ["x", None] * 30}), primary="nDCG@10", test="anova", n_resamples=300)
+    return compare(systems(qualities=QUALITIES, by={"part": ["x", None] * 30}), primary="nDCG@10", test="anova", n_resamples=300)
 
 
 @pytest.fixture(scope="module")
 def untold() -> fr.Comparison:
-    return fr.compare(systems(qualities=QUALITIES, by={"part": ["x", None] * 30}), n_resamples=2000)
+    return compare(systems(qualities=QUALITIES, by={"part": ["x", None] * 30}), n_resamples=2000)
 
 
 def test_json_is_strict_and_whole(two: fr.Comparison, four: fr.Comparison) -> None:
@@ -613,7 +618,7 @@ def test_arrow_holds_a_row_per_difference(two: fr.Comparison) -> None:
     assert table.column("difference").to_pylist()[0] == two.differences[0].difference.estimate
     assert table.column("p").to_pylist()[1] is None
     assert json.loads(table.schema.metadata[b"fastrank"])["verdict"] == two.verdict
-    plain = fr.compare(systems(), primary="RR", n_resamples=100).to_arrow()
+    plain = compare(systems(), primary="RR", n_resamples=100).to_arrow()
     assert "by" not in plain.column_names
 
 
@@ -673,13 +678,13 @@ def test_what_has_no_number_is_a_dash_or_an_infinity() -> None:
 
 
 def test_one_query_is_compared_without_an_interval() -> None:
-    found = fr.compare(per_query([0.5], [0.6]))
+    found = compare(per_query([0.5], [0.6]))
     assert found.differences[0].p == 1.0
     assert math.isnan(found.differences[0].difference.low)
     assert found.planning == ()
     assert json.loads(found.to_json())["differences"][0]["difference"]["low"] is None
     assert repr(found)
-    assert fr.compare(per_query([0.5], [0.6]), test="anova").anova == {}
+    assert compare(per_query([0.5], [0.6]), test="anova").anova == {}
 
 
 # --- documents ------------------------------------------------------------------------------------------------------------------
@@ -716,3 +721,31 @@ def test_documents_of_queries_are_found_again_in_runs() -> None:
     worked = explained("x", 1)
     assert worked is not None
     assert worked.value == pytest.approx(fr.evaluate_run(qrels, run, "nDCG@5")["nDCG@5"][0])
+
+
+def test_queries_that_stand_apart_in_a_stream_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    from fastrank.comparison import documents
+    from fastrank.io.tables import Scattered, read_columns
+
+    def once_through(*arguments: Any, regroup: bool = False, **roles: Any) -> Any:
+        if not regroup:
+            raise Scattered
+        return read_columns(*arguments, regroup=regroup, **roles)
+
+    monkeypatch.setattr(documents, "read_columns", once_through)
+    path = tmp_path / "table.parquet"
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"query_id": ["a", "b", "a"], "label": [1, 0, 2], "s": [0.1, 0.2, 0.3]}), path)
+    found = from_tables({"s": (path, "s")}, ["a"], query="query_id", label="label")
+    assert found["s", "a"].labels == [1, 2]
+
+
+def test_categories_are_slices_by_their_values() -> None:
+    import pyarrow as pa
+
+    part = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2] * 20), pa.array(["x", "x", "y"]))
+    found = compare(systems(by={"part": part}), primary="RR")
+    assert [(each.value, each.found.n_queries) for each in found.slices] == [("x", 40), ("y", 20)]

@@ -150,7 +150,9 @@ def compare(source: Source, engine: str, variant: str, skipped: Counter[str]) ->
     if theirs["rc"] != 0 or not theirs["aggregate"]:
         skipped["the program ends with an error"] += 1
         return []
-    per_query = {query: {name: value for name, value in values.items() if name not in TEXTS} for query, values in theirs["per_query"].items()}
+    per_query = {
+        query: {name: value for name, value in values.items() if name not in TEXTS} for query, values in theirs["per_query"].items()
+    }
     names = list(dict.fromkeys([*theirs["aggregate"], *(name for values in per_query.values() for name in values)]))
     names = [name for name in dict.fromkeys([*names, "num_ret"]) if name not in TEXTS]
     result, metrics = evaluated(source, engine, variant, names)

@@ -139,6 +139,7 @@ def test_eight_threads_may_make_the_first_call_together(tmp_path: Path) -> None:
     assert done.stdout == "8 1\n", done.stderr
 
 
+@pytest.mark.compiled
 def test_eight_threads_at_once_get_the_same_bits() -> None:
     labels, scores, offsets = batch()
     expected = fr.evaluate(labels, scores, offsets, metrics=METRICS).values.tobytes()

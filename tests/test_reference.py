@@ -26,7 +26,9 @@ PLAIN = [name for name in reference.__all__ if "no_relevant" not in signature(ge
 UNORDERED = ("num_ret", "num_rel", "num_q")
 UNBOUNDED = ("dcg", "idcg", "num_ret", "num_rel", "num_rel_ret", "num_non_rel_ret", "utility", "yaap")
 # Metrics whose mean over the orders of equal scores has no closed form.
-STRICT = [name for name in set(reference.__all__) - set(UNORDERED) if signature(getattr(reference, name)).parameters["ties"].default == "worst"]
+STRICT = [
+    name for name in set(reference.__all__) - set(UNORDERED) if signature(getattr(reference, name)).parameters["ties"].default == "worst"
+]
 TIE_RULES = ("average", "input", "worst", "best", "docid")
 
 

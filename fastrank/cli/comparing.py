@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -112,7 +113,7 @@ def compare(
     ranking = {name: options.pop(name) for name in RANKING}
     by = tuple(dict.fromkeys([*by, *([cluster] if cluster else [])]))
     if qrels is not None:
-        source: Any = _Runs(files, qrels, ranking, by)
+        source: _Source = _Runs(files, qrels, ranking, by)
     elif any(map(is_saved, files)):
         source = _Saved(files, ranking, by)
     else:
@@ -129,15 +130,19 @@ def compare(
             click.echo(f"note: {note.message}", err=True)
 
 
-class _Source:
+class _Source(abc.ABC):
     """Files of one kind: what they evaluate to, and the documents behind single queries."""
 
     def __init__(self, files: tuple[str, ...], ranking: dict[str, Any], by: tuple[str, ...]) -> None:
         self.files, self.ranking, self.by = files, ranking, by
 
+    @abc.abstractmethod
+    def evaluations(self, primary: str | None, *, threads: int | None, hidden: bool) -> dict[str, Evaluation]:
+        """The systems; `hidden` shows no progress."""
+
+    @abc.abstractmethod
     def explain(self, comparison: Comparison) -> Explain | None:
         """A function that works out the queries which a page lists, or None."""
-        raise NotImplementedError
 
     def refuse(self, names: Iterable[str], why: str) -> None:
         """Complain about options that say nothing here."""
@@ -165,7 +170,7 @@ class _Source:
 class _Saved(_Source):
     """Per-query files."""
 
-    def evaluations(self, _primary: str | None, **_how: Any) -> dict[str, Evaluation]:
+    def evaluations(self, primary: str | None, *, threads: int | None, hidden: bool) -> dict[str, Evaluation]:
         from fastrank.report.saved import load
 
         self.refuse(RANKING, "belongs to rankings, and these files hold the values of queries: give it to evaluate.")
@@ -176,7 +181,7 @@ class _Saved(_Source):
                 raise click.UsageError(words, click.get_current_context())
         return systems
 
-    def explain(self, _comparison: Comparison) -> None:
+    def explain(self, comparison: Comparison) -> None:
         return None
 
 

@@ -172,8 +172,6 @@ def _ids(evaluation: Evaluation) -> pa.Array:
     ids = evaluation.query_ids
     if ids is None:
         return pa.array(np.arange(evaluation.n_queries))
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
     return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
 
 

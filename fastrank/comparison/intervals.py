@@ -135,7 +135,7 @@ class _Part:
         self.quantity, self.means = quantity, means
         self.estimate = quantity.estimate(means)
         self.e = quantity.top(residuals, self.estimate)
-        if np.abs(self.e).max(initial=0.0) <= rounding:
+        if math.isnan(self.estimate) or np.abs(self.e).max(initial=0.0) <= rounding:
             self.e = np.zeros_like(self.e)
         self.b = quantity.bottom(residuals, size, means)
 
@@ -160,17 +160,23 @@ class _Part:
         error = self.standard_error()
         if error == 0:
             return Interval(self.estimate, self.estimate, self.estimate, error, n, plan.method, plan.confidence)
-        # A resample may hold only units of weight 0, or only zeros below a ratio: it has no estimate.
         with np.errstate(divide="ignore", invalid="ignore"):
             top, bottom = self.quantity.top(sums, self.estimate), self.quantity.bottom(sums, size, self.means)
+            # A resample may hold nothing but units of weight 0, or nothing but zeros below a ratio. What is left of that is rounding, and
+            # the estimate infinite or, where nothing stands above either, none.
+            bottom = np.where(np.abs(bottom) <= 1e-12 * abs(float(self.b.sum())), 0.0, bottom)
+            top = np.where(np.abs(top) <= 1e-12 * float(np.abs(self.e).sum()), 0.0, top)
             shift = top / bottom
-            if plan.method == "studentised":
+            known = ~np.isnan(shift)
+            shift, top, bottom, squares = shift[known], top[known], bottom[known], squares[:, known]
+            low = high = math.nan
+            if plan.method == "studentised" and len(shift):
                 low, high = self._studentised(plan, n, shift, top, bottom, squares, error)
-            elif plan.method == "bca":
+            elif plan.method == "bca" and len(shift):
                 low, high = self._bca(plan, shift)
-            else:
-                low, high = np.quantile(shift, [(1 - plan.confidence) / 2, (1 + plan.confidence) / 2])
-        return Interval(self.estimate, self.estimate + float(low), self.estimate + float(high), error, n, plan.method, plan.confidence)
+            elif len(shift):
+                low, high = _quantiles(shift, np.array([(1 - plan.confidence) / 2, (1 + plan.confidence) / 2]))
+        return Interval(self.estimate, self.estimate + low, self.estimate + high, error, n, plan.method, plan.confidence)
 
     def _studentised(self, plan: Plan, n: int, shift: Any, top: Any, bottom: Any, squares: Any, error: float) -> tuple[float, float]:
         """The shift of each resample in standard errors of its own. A resample without spread is infinitely many away."""
@@ -180,9 +186,9 @@ class _Part:
             variance = squares[0] - 2 * shift * squares[1] + shift * shift * squares[2]
         # Sums of whole numbers cancel to 0 or to the rounding of the columns.
         variance[variance < 1e-13 * squares[0]] = 0.0
-        t = np.where(shift == 0, 0.0, shift / (np.sqrt(n / (n - 1) * variance) / np.abs(bottom)))
-        # Ranks and not interpolation, which has no value between infinities.
-        high, low = np.quantile(t, [(1 - plan.confidence) / 2, (1 + plan.confidence) / 2], method="closest_observation")
+        t = shift / (np.sqrt(n / (n - 1) * variance) / np.abs(bottom))
+        t = np.where(shift == 0, 0.0, np.where(np.isinf(shift), shift, t))
+        high, low = _quantiles(t, np.array([(1 - plan.confidence) / 2, (1 + plan.confidence) / 2]))
         return -low * error, -high * error
 
     def _bca(self, plan: Plan, shift: np.ndarray) -> tuple[float, float]:
@@ -194,10 +200,16 @@ class _Part:
         without = -self.e / (self.b.sum() - self.b)
         away = without.mean() - without
         squares = float(away @ away)
-        skew = float((away**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
+        skew = float((away**3).sum()) / (6 * squares**1.5) if 0 < squares < math.inf else 0.0
         z = bias + ndtri(np.array([(1 - plan.confidence) / 2, (1 + plan.confidence) / 2]))
-        low, high = np.quantile(shift, ndtr(bias + z / (1 - skew * z)))
-        return low, high
+        return _quantiles(shift, ndtr(bias + z / (1 - skew * z)))
+
+
+def _quantiles(values: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
+    """Two quantiles; by rank where infinities leave nothing to interpolate."""
+    method: Any = "linear" if np.isfinite(values).all() else "closest_observation"
+    low, high = np.quantile(values, shares, method=method)
+    return float(low), float(high)
 
 
 def t_quantile(degrees: int, share: float) -> float:

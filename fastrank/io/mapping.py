@@ -272,12 +272,17 @@ class _Ties:
             kept = set(self._names(q, np.arange(*self.among[query : query + 2])))
             there = np.fromiter(map(kept.__contains__, names), bool, len(names))
             names, scores = list(compress(names, there.tolist())), scores[there]
-        wanted, before = pair.found[self.places[rows]], np.empty(len(rows), np.int64)
-        for score in np.unique(wanted):
-            here = np.flatnonzero(wanted == score)
-            tied = list(compress(names, (scores == score).tolist()))
-            own = self._names(q, rows[here])
-            before[here] = _larger_ids(tied, own) if rule == "docid" else _earlier(tied, own)
+        levels, own_level = np.unique(pair.found[self.places[rows]], return_inverse=True)
+        level = np.minimum(np.searchsorted(levels, scores), len(levels) - 1)
+        tied: list[list[Any]] = [[] for _ in levels]
+        for name, place in compress(zip(names, level.tolist(), strict=True), (levels[level] == scores).tolist()):
+            tied[place].append(name)
+        mine: list[list[int]] = [[] for _ in levels]
+        for row, place in enumerate(own_level.tolist()):
+            mine[place].append(row)
+        own, before = self._names(q, rows), np.empty(len(rows), np.int64)
+        for group, here in zip(tied, mine, strict=True):
+            before[here] = (_larger_ids if rule == "docid" else _earlier)(group, [own[row] for row in here])
         return before
 
     def _names(self, q: int, rows: np.ndarray) -> list[Any]:

@@ -251,7 +251,7 @@ class nDCGrel(_GainAtRanks):  # noqa: N801  (the field's spelling)
         n_relevant = by_query(np.add, (ideal > 0).astype(np.float64), view.judged.all_starts)
         lists = (ranks.rank, gains, ranks.span, ranks.starts, ideal, view.judged.all_starts)
         ndcg_at_relevant(*lists, view.discounts("log2"), view.n_retrieved, n_relevant, total)
-        return np.maximum(share_of(total, n_relevant), 0.0)
+        return np.clip(share_of(total, n_relevant), 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

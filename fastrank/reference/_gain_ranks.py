@@ -34,7 +34,7 @@ def g(
         m = min(len(gains), len(ideal))
         cost[:m] = np.maximum(ideal[:m], 1.0)
         total = np.sum(gains / np.log2(2.0 + np.cumsum(cost) - np.cumsum(gains)))
-        values.append(total / ideal.sum() if len(ideal) else 0.0)
+        values.append(min(total / ideal.sum(), 1.0) if len(ideal) else 0.0)
         nothing.append(len(ideal) == 0)
     return settle(np.array(values, np.float64), np.array(nothing, np.bool_), no_relevant)
 
@@ -104,7 +104,7 @@ def ndcg_rel(
             dcg += np.mean(here) * discount[start:stop].sum()
         if len(ideal):
             total += (len(ideal) - np.sum(gains > 0)) * dcg / best[-1]
-        values.append(max(total / len(ideal), 0.0) if len(ideal) else 0.0)
+        values.append(np.clip(total / len(ideal), 0.0, 1.0) if len(ideal) else 0.0)
         nothing.append(len(ideal) == 0)
     return settle(np.array(values, np.float64), np.array(nothing, np.bool_), no_relevant)
 

@@ -63,7 +63,8 @@ figure { margin: 0 0 1.4rem } figcaption { font-size: .9rem; max-width: 46rem; m
 .pair table { width: 100% } .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); gap: 0 2rem }
 svg.chart { display: block; max-width: 100%; height: auto; font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif }
 svg.forest { max-width: none } svg.narrow { display: none }
-svg text { fill: var(--soft) } svg text.strong { fill: var(--ink); font-weight: 600 }
+svg text { fill: var(--soft) }
+svg text.strong { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: var(--page); stroke-width: 4px }
 svg text.tick { font-size: 11.5px; font-variant-numeric: tabular-nums }
 svg text.better { fill: var(--better) } svg text.worse { fill: var(--worse) }
 svg .grid { stroke: var(--grid) } svg .axis { stroke: var(--soft) } svg .zero { stroke: var(--soft); stroke-dasharray: 2 2 }
