@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ def _discount(discount: Any, rank: int) -> float:
 
 
 def _queries(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, stop in itertools.pairwise(offsets):
         yield labels[start:stop], scores[start:stop]
 
 

@@ -210,7 +210,7 @@ def test_every_value_of_the_programs_is_ours(engine: str, capsys: pytest.Capture
         for each in compare(source, engine, variant, skipped)
     ]
     with capsys.disabled():
-        print(f"\n{engine}: {len(compared)} values compared, left out: {dict(skipped)}")
+        print(f"\n{engine}: {len(compared)} values compared, left out: {dict(skipped)}")  # noqa: T201  (the counts are to be seen)
     differing = wrong(compared)
     assert not differing, (len(differing), Counter(each.name for each in differing).most_common(20), differing[:8])
     assert len(compared) >= FEWEST[engine]

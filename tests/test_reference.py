@@ -27,7 +27,9 @@ UNORDERED = ("num_ret", "num_rel", "num_q")
 UNBOUNDED = ("dcg", "idcg", "num_ret", "num_rel", "num_rel_ret", "num_non_rel_ret", "utility", "yaap")
 # Metrics whose mean over the orders of equal scores has no closed form.
 STRICT = [
-    name for name in set(reference.__all__) - set(UNORDERED) if signature(getattr(reference, name)).parameters["ties"].default == "worst"
+    name
+    for name in sorted(set(reference.__all__) - set(UNORDERED))
+    if signature(getattr(reference, name)).parameters["ties"].default == "worst"
 ]
 TIE_RULES = ("average", "input", "worst", "best", "docid")
 
