@@ -216,6 +216,24 @@ def test_many_systems_without_a_difference_share_the_best_place() -> None:
     assert math.isnan(found.agreement[0].tau)
 
 
+def test_of_very_many_pairs_those_of_the_best_system_are_listed() -> None:
+    labels = np.random.default_rng(0).integers(0, 4, (20, 6))
+    noise = np.random.default_rng(1)
+    part = ["x", "y"] * 10
+    evaluations = {
+        f"system {i}": fr.evaluate(labels, 0.2 * i * labels + noise.normal(size=labels.shape), metrics=["nDCG", "RR"], by={"part": part})
+        for i in range(12)
+    }
+    found = compare(evaluations, primary="nDCG", test="t", interval="t")
+    assert len(found.differences) == 2 * 66
+    assert len(found.listed("nDCG")) == 11
+    assert "11 of 66 pairs, those of the best system" in repr(found)
+    assert "others" in found.verdict
+    assert comparison_text(found, "csv").count("\n") > 66 * 2
+    assert "11 of 66 pairs" in found.to_html()
+    assert len(compare(evaluations, primary="nDCG", test="t", interval="t", baseline="system 3").listed("RR")) == 11
+
+
 # --- queries --------------------------------------------------------------------------------------------------------------------
 
 

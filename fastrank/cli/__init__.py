@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -106,6 +108,7 @@ for each in (evaluate, compare, explain, metrics, conventions, warmup):
 def main() -> NoReturn:
     """Run the command line and end the process."""
     sys.meta_path.insert(0, _NoPandas)
+    _wake_on_interrupt()
     code, message = run(sys.argv[1:])
     if message:
         click.echo(f"fastrank: {message}", err=True)
@@ -129,6 +132,34 @@ def run(arguments: Sequence[str]) -> tuple[int, str]:
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         code, message = BAD_INPUT, f"{where}: {error.strerror or error}."
     return code, " ".join(message.split())
+
+
+def _wake_on_interrupt() -> None:
+    """Make one Ctrl-C enough.
+
+    Python acts on a signal between two steps of its own. One that comes in library code on its way into a read of a silent pipe is only
+    noted there, and the read then waits for ever: such a read is woken by the same signal again until Python has acted on it.
+    """
+    main_thread = threading.main_thread()
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler and threading.current_thread() is main_thread
+    if not (ours and hasattr(signal, "pthread_kill")):
+        return
+    acted = threading.Event()
+    told, teller = os.pipe()
+    os.set_blocking(teller, False)
+
+    def act(_number: int, _frame: object) -> None:
+        acted.set()
+        raise KeyboardInterrupt
+
+    def watch() -> None:
+        os.read(told, 1)
+        while not acted.wait(0.1):
+            signal.pthread_kill(main_thread.ident or 0, signal.SIGINT)
+
+    signal.signal(signal.SIGINT, act)
+    signal.set_wakeup_fd(teller, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _NoPandas:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastrank.comparison.intervals import Interval
+from fastrank.comparison.planning import power_curve
 
 # What is said of a pair on a metric.
 BETTER, WORSE, OPEN, IDENTICAL = "better", "worse", "open", "identical"
@@ -56,7 +57,7 @@ class Planning:
     """How many queries one pair takes on one metric, at the level each comparison is held to.
 
     `needed`: the queries to see a difference as large as the one found (None where it is 0 or without spread); `smallest`: the smallest
-    true difference that these queries show; both with the given `power`. `curve`: numbers of queries and the power to see the one found.
+    true difference that these queries show; both with the given `power`. `curve()`: numbers of queries and the power to see the one found.
     """
 
     metric: str
@@ -69,7 +70,10 @@ class Planning:
     level: float
     needed: int | None
     smallest: float
-    curve: tuple[tuple[int, float], ...]
+
+    def curve(self) -> list[tuple[int, float]]:
+        """Numbers of queries, those at hand among them, and the power on so many; empty without spread."""
+        return power_curve(self.n_queries, abs(self.difference), self.sd, 1 - self.level) if self.sd > 0 else []
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from fastrank.metrics.base import Metric
 
 FORMAT = 1
+# Systems named in a sentence, and pairs of systems listed in a table; with more of them those of the best system are.
+MOST_NAMED = 6
+MOST_LISTED = 30
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -161,6 +164,15 @@ class Comparison:
             return title
         correction = TITLES["bonferroni" if TESTS[self.test].over_pairs else self.correction]
         return f"{title} with {correction} over {self.n_comparisons} comparisons"
+
+    def listed(self, metric: str) -> set[tuple[str, str]]:
+        """The pairs (baseline, system) that tables list for a metric: all, or, where they are too many, those of its best system."""
+        pairs = {(each.baseline, each.system) for each in self.differences if each.metric == metric}
+        if len(pairs) <= MOST_LISTED or self.baseline is not None:
+            return pairs
+        sign = 1 if self.metrics[self._metric(metric)].higher_is_better else -1
+        best = max(self.means[metric], key=lambda system: sign * self.means[metric][system].estimate)
+        return {pair for pair in pairs if best in pair}
 
     # --- queries -----------------------------------------------------------------------------------------------------------------
 
@@ -293,6 +305,8 @@ def _same(plan: Planning, found: Difference) -> bool:
 
 
 def _list(names: list[str]) -> str:
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} others"]
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
 
 

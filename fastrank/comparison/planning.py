@@ -7,6 +7,7 @@ Source: Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, cha
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -108,25 +109,46 @@ def smallest_difference(n_queries: int, sd: float, *, power: float = 0.8, confid
 
 def fewest(difference: float, sd: float, power: float, confidence: float) -> int:
     """`queries_needed` of checked arguments; MOST_QUERIES where even those do not do."""
-    low, high = 1, 2
+    if not sd:
+        return 2
+    guess = _normal_guess(difference / sd, power, confidence)
+    if guess >= MOST_QUERIES:
+        return MOST_QUERIES
+    # The normal guess is a few queries short; where it is not, the search starts from nothing.
+    low = max(1, math.floor(guess) - 1)
+    if low > 1 and _power(low, difference, sd, confidence) >= power:
+        low = 1
+    step, high = 1, low + 1
     while _power(high, difference, sd, confidence) < power:
-        low, high = high, high * 2
-        if high > MOST_QUERIES:
-            return MOST_QUERIES
+        low, step = high, 2 * step
+        high = low + step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _power(middle, difference, sd, confidence) >= power else (middle, high)
     return high
 
 
+def _normal_guess(effect: float, power: float, confidence: float) -> float:
+    """The queries it would take if t were normal: ((z of the level + z of the power) / effect)²."""
+    from scipy.special import ndtri
+
+    return float(((ndtri((1 + confidence) / 2) + ndtri(power)) / effect) ** 2)
+
+
 def least(n: int, sd: float, power: float, confidence: float) -> float:
     """`smallest_difference` of checked arguments."""
-    low, high = 0.0, sd / math.sqrt(n)
-    while _power(n, high, sd, confidence) < power:
+    return sd * _least_effect(n, power, confidence)
+
+
+@functools.lru_cache(maxsize=256)
+def _least_effect(n: int, power: float, confidence: float) -> float:
+    """The smallest difference that n queries show, in standard deviations of the differences."""
+    low, high = 0.0, 1 / math.sqrt(n)
+    while _power(n, high, 1.0, confidence) < power:
         low, high = high, high * 2
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if _power(n, middle, sd, confidence) >= power else (middle, high)
+        low, high = (low, middle) if _power(n, middle, 1.0, confidence) >= power else (middle, high)
     return high
 
 

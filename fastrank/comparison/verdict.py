@@ -20,7 +20,7 @@ from fastrank.comparison.intervals import Interval, Plan, Quantity, intervals, m
 from fastrank.comparison.many import anova_of
 from fastrank.comparison.outcome import Comparison
 from fastrank.comparison.paired import Chance
-from fastrank.comparison.planning import MOST_QUERIES, fewest, least, power_curve
+from fastrank.comparison.planning import MOST_QUERIES, fewest, least
 from fastrank.comparison.resampling import root_of
 from fastrank.comparison.significance import TESTS, corrected_over, n_corrected, p_values
 from fastrank.comparison.units import alike, cluster_codes, codes_of, part, units_of
@@ -374,7 +374,6 @@ class _Work:
                 level,
                 None if needed == MOST_QUERIES else needed,
                 least(found.n_queries, sd, POWER, 1 - level) if spread else 0.0,
-                tuple(power_curve(found.n_queries, d, sd, 1 - level)) if spread else (),
             )
 
     def _anova(self) -> dict[str, Any]:

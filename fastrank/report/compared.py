@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fastrank.comparison.corrections import SOURCES, TITLES
-from fastrank.comparison.findings import Difference, Planning
+from fastrank.comparison.findings import Difference, Planning, SliceDifference
 from fastrank.comparison.outcome import Comparison, p_text
 from fastrank.comparison.significance import TESTS
 from fastrank.errors import InputError
@@ -84,17 +84,30 @@ def differences(comparison: Comparison) -> Iterator[Grid]:
         return
     for name in comparison.names:
         if not comparison.watched(name):
-            own = [each for each in comparison.differences if each.metric == name]
-            yield _pairs(comparison, f"{name}, differences of systems", "pair", [(pair(each), each) for each in own])
+            own = listed(comparison, name)
+            yield _pairs(comparison, f"{name}, {differences_title(comparison, name)}", "pair", [(pair(each), each) for each in own])
     watched = [name for name in comparison.names if comparison.watched(name)]
     if watched:
         by_pair: dict[str, list[str]] = {}
+        shown = comparison.listed(comparison.primary or comparison.names[0])
         for each in comparison.differences:
-            if each.metric in watched:
+            if each.metric in watched and (each.baseline, each.system) in shown:
                 d = each.difference
                 by_pair.setdefault(pair(each), []).append(f"{signed(d.estimate)}\n{span(d.low, d.high, signed)}")
         title = f"watched: difference and {interval_title(comparison)}, without a verdict"
         yield Grid(title, ["pair", *watched], [[name, *cells] for name, cells in by_pair.items()])
+
+
+def listed(comparison: Comparison, metric: str) -> list[Difference]:
+    """The differences in a metric that tables list."""
+    shown = comparison.listed(metric)
+    return [each for each in comparison.differences if each.metric == metric and (each.baseline, each.system) in shown]
+
+
+def differences_title(comparison: Comparison, metric: str) -> str:
+    """What the differences of many systems are called, and which are listed where they are too many."""
+    n, n_all = len(comparison.listed(metric)), sum(each.metric == metric for each in comparison.differences)
+    return "differences of systems" + ("" if n == n_all else f": {n} of {n_all} pairs, those of the best system")
 
 
 def _pairs(comparison: Comparison, title: str, what: str, rows: Sequence[tuple[str, Difference]]) -> Grid:
@@ -120,7 +133,7 @@ def slices(comparison: Comparison) -> Iterator[Grid]:
     many = len(comparison.systems) > 2
     several = len({each.found.metric for each in comparison.slices}) > 1
     for column in dict.fromkeys(each.column for each in comparison.slices):
-        own = [each for each in comparison.slices if each.column == column]
+        own = [each for each in listed_slices(comparison) if each.column == column]
         names = [column] + ["metric"] * several + ["pair"] * many
         header = [*names, "queries", "difference", interval_title(comparison), "p (corrected)", "verdict"]
         rows = []
@@ -135,6 +148,12 @@ def slices(comparison: Comparison) -> Iterator[Grid]:
         yield Grid(title, header, rows, n_names=len(names))
 
 
+def listed_slices(comparison: Comparison) -> list[SliceDifference]:
+    """The slices of the pairs that tables list."""
+    shown = {name: comparison.listed(name) for name in comparison.names}
+    return [each for each in comparison.slices if (each.found.baseline, each.found.system) in shown[each.found.metric]]
+
+
 def planning(comparison: Comparison) -> Grid:
     """How many queries each tested difference takes."""
     first = comparison.planning[0]
@@ -143,7 +162,10 @@ def planning(comparison: Comparison) -> Grid:
     header = [*names, "difference found", "spread (sd)", "smallest difference these queries show", "queries needed for the one found"]
     title = f"how many queries, at {100 * first.power:g}% power and level {first.level:.2g}"
     rows = []
+    shown = {name: comparison.listed(name) for name in comparison.names}
     for plan in comparison.planning:
+        if (plan.baseline, plan.system) not in shown[plan.metric]:
+            continue
         named = [plan.metric] * several + [f"{plan.system} − {plan.baseline}"] * (many or not several)
         rows.append([*named, signed(plan.difference), number(plan.sd), number(plan.smallest), needed(plan)])
     return Grid(title, header, rows, n_names=len(names))

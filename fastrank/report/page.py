@@ -203,7 +203,8 @@ class _Page:
         else:
             for name in comparison.names:
                 if not comparison.watched(name):
-                    yield self._tested(f"{name}: {legend}", "pair", [d for d in comparison.differences if d.metric == name], compared.pair)
+                    found = compared.listed(comparison, name)
+                    yield self._tested(f"{name}, {compared.differences_title(comparison, name)}: {legend}", "pair", found, compared.pair)
         watched = [name for name in comparison.names if comparison.watched(name)]
         if watched:
             words = "decides. The other metrics are watched: shown with their movement, not tested."
@@ -211,7 +212,7 @@ class _Page:
         if watched and len(comparison.systems) > 2:
             yield "<div class='pair'>"
             for name in watched:
-                found = [d for d in comparison.differences if d.metric == name]
+                found = compared.listed(comparison, name)
                 columns = [Column("pair", lambda each: escape(compared.pair(each))), *self._plotted(found, compared.pair, 110)]
                 yield table(f"{name}, watched", columns, found)
             yield "</div>"
@@ -254,8 +255,9 @@ class _Page:
     def _slices(self) -> Iterator[str]:
         comparison = self.comparison
         many, several = len(comparison.systems) > 2, len({each.found.metric for each in comparison.slices}) > 1
-        for by in dict.fromkeys(each.column for each in comparison.slices):
-            own = [each for each in comparison.slices if each.column == by]
+        listed = compared.listed_slices(comparison)
+        for by in dict.fromkeys(each.column for each in listed):
+            own = [each for each in listed if each.column == by]
             name = _names(own)
 
             found = [each.found for each in own]
@@ -350,14 +352,14 @@ class _Page:
         comparison = self.comparison
         shown = [(each.metric, each.baseline, each.system) for each in self.pairs]
         for plan in comparison.planning:
-            if (plan.metric, plan.baseline, plan.system) in shown and plan.curve:
+            if (plan.metric, plan.baseline, plan.system) in shown and plan.sd > 0:
                 name, aim = f"{plan.system} minus {plan.baseline}", f"{100 * plan.power:g}%"
                 marks = [(plan.n_queries, f"these {plan.n_queries:,}")]
                 if plan.needed is not None and abs(math.log(plan.needed / plan.n_queries)) > 0.05:
                     marks.append((plan.needed, f"{plan.needed:,} for {aim}"))
                 caption = f"Chance of seeing a difference of {abs(plan.difference):.4f} in {self.metric}, by number of queries ({name})"
                 words = f"Power of a paired test at level {plan.level:.2g}; differences spread by {plan.sd:.4f}. The dashed line is {aim}."
-                yield self._figure(caption, curves, words, [(name, plan.curve)], marks, plan.power)
+                yield self._figure(caption, curves, words, [(name, plan.curve())], marks, plan.power)
         if comparison.planning:
             yield grid_table(compared.planning(comparison))
             yield (

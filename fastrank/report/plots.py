@@ -46,7 +46,8 @@ def comparison_figure(comparison: Comparison, *, dark: bool = False) -> Figure:
     """
     colours = _DARK if dark else _LIGHT
     many = len(comparison.systems) > 2
-    found = [each for each in comparison.differences if not (many and comparison.watched(each.metric))]
+    names = [name for name in comparison.names if not (many and comparison.watched(name))]
+    found = [each for name in names for each in compared.listed(comparison, name)]
     rows = len(found)
     figure, (forest, queries) = _figure(colours, (10.0 if many else 8.0, 0.9 + 0.32 * rows + 3.0), [0.6 + 0.32 * rows, 2.4])
     _forest(forest, colours, comparison, found)
