@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from fastrank import clicks as clicks
     from fastrank import metrics as metrics
     from fastrank import reference as reference
     from fastrank.comparison.agreement import kendall_tau as kendall_tau
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 # Where each public name is defined. None: the name is a module of the package.
 _HOMES: dict[str, str | None] = {
+    "clicks": None,
     "metrics": None,
     "reference": None,
     **dict.fromkeys(("kendall_tau", "tau_ap"), "comparison.agreement"),
