@@ -15,12 +15,12 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import fastrank as fr
+from benchmarks import peers
+from benchmarks.statistics_rows import FEW, N_METRICS
 from fastrank.comparison.intervals import Quantity, intervals, make_plan
 from fastrank.comparison.paired import Chance, pairs_of, permutation
 from fastrank.comparison.resampling import key_of, shuffled_ranges
 from fastrank.comparison.units import units_of
-
-N_METRICS = 5
 
 
 @pytest.fixture
@@ -53,14 +53,7 @@ def test_bootstrap(benchmark: BenchmarkFixture, values: np.ndarray, method: str,
 
 def test_bootstrap_of_scipy(benchmark: BenchmarkFixture, values: np.ndarray) -> None:
     benchmark.group = "bootstrap, per draw and metric"
-    stats = pytest.importorskip("scipy.stats")
-    n_resamples = 40
-
-    def run() -> Any:
-        options = {"n_resamples": n_resamples, "batch": 10, "method": "percentile", "vectorized": True, "axis": -1}
-        return stats.bootstrap((values,), np.mean, rng=0, **options).confidence_interval
-
-    per_unit(benchmark, run, n_resamples * values.size)
+    per_unit(benchmark, peers.scipy_bootstrap(values, FEW), FEW * values.size)
 
 
 def test_sign_flips(benchmark: BenchmarkFixture, values: np.ndarray) -> None:
@@ -71,27 +64,12 @@ def test_sign_flips(benchmark: BenchmarkFixture, values: np.ndarray) -> None:
     assert 0 < p[0] <= 1
 
 
-def test_sign_flips_of_scipy(benchmark: BenchmarkFixture, values: np.ndarray) -> None:
+@pytest.mark.parametrize("peer", [peers.SCIPY_FLIPS, peers.RANX_FLIPS], ids=lambda peer: str(peer.library))
+def test_sign_flips_of_others(benchmark: BenchmarkFixture, values: np.ndarray, peer: peers.FlipPeer) -> None:
     benchmark.group = "sign flips, per flip"
-    stats = pytest.importorskip("scipy.stats")
-    n_resamples = 40
-
-    def run() -> Any:
-        options = {"n_resamples": n_resamples, "batch": 10, "permutation_type": "samples", "vectorized": True}
-        return stats.permutation_test((values[0] - values[1],), np.mean, rng=0, **options).pvalue
-
-    per_unit(benchmark, run, n_resamples * values.shape[1])
-
-
-def test_sign_flips_of_ranx(benchmark: BenchmarkFixture, values: np.ndarray) -> None:
-    benchmark.group = "sign flips, per flip"
-    ranx = pytest.importorskip("ranx.statistical_tests.fisher_randomization_test")
-    n_resamples = 1000
-
-    def run() -> Any:
-        return ranx.fisher_randomization_test(values[0], values[1], n_resamples, 0.01, 0)
-
-    per_unit(benchmark, run, n_resamples * values.shape[1])
+    if absent := peers.why_absent(peer.library):
+        pytest.skip(absent)
+    per_unit(benchmark, peer.prepare(values[:2], FEW), FEW * values.shape[1])
 
 
 @pytest.mark.parametrize("n_systems", [3, 10, 50])

@@ -4,6 +4,7 @@ python -m benchmarks.child first SAMPLE              seconds of the first call o
 python -m benchmarks.child ranx QRELS RUN            the same for ranx
 python -m benchmarks.child stream FILE THREADS       `evaluate_table` on a Parquet file
 python -m benchmarks.child read FILE THREADS         pyarrow merely reading the columns it needs
+python -m benchmarks.child resamples QUERIES N       the bootstrap and the sign flips of five metrics
 """
 
 from __future__ import annotations
@@ -80,7 +81,29 @@ def read(path: str, threads: str) -> dict[str, Any]:
     return {"seconds": seconds, "n_rows": n_rows}
 
 
-TASKS = {task.__name__: task for task in (first, ranx, stream, read)}
+def resamples(n_queries: str, n_resamples: str) -> dict[str, Any]:
+    """The memory that resamples add to that of the process and its values, once all kernels are loaded."""
+    import numpy as np
+
+    from fastrank.comparison.intervals import Quantity, intervals, make_plan
+    from fastrank.comparison.paired import Chance, pairs_of, permutation
+    from fastrank.comparison.units import units_of
+
+    values = np.random.default_rng(0).beta(0.5, 2, (5, int(n_queries)))
+    quantities = [Quantity("mean", i) for i in range(len(values))]
+
+    def run(columns: np.ndarray, n: int) -> None:
+        units = units_of(columns, None, None)
+        intervals(units, quantities, make_plan("bca", 0.95, n, 0, 1))
+        permutation(pairs_of(units, [(0, 1)]), Chance(0, n, 1))
+
+    run(values[:, :20], 100)
+    before = peak_bytes()
+    run(values, int(n_resamples))
+    return {"added_bytes": peak_bytes() - before}
+
+
+TASKS = {task.__name__: task for task in (first, ranx, stream, read, resamples)}
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](*sys.argv[2:])))

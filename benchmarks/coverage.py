@@ -1,7 +1,7 @@
-"""What intervals and tests achieve, simulated: ``python -m benchmarks.coverage`` writes ``benchmarks/coverage.md``.
+"""What intervals and tests achieve, simulated: ``python -m benchmarks.coverage`` writes ``docs/coverage.md``.
 
 Populations are known, so it is known what an interval should cover and whether a test should find anything. The suite runs short forms of
-the same (tests/test_comparison_*.py); this is the long one, of 2,000 repetitions, which takes about half an hour on two processors.
+the same (tests/test_comparison_*.py); this is the long one, of 2,000 repetitions, which takes about a quarter of an hour of one processor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fastrank.comparison.paired import Chance
 from fastrank.comparison.significance import TESTS, corrected_over, p_values
 from fastrank.comparison.units import units_of
 
-OUT = Path(__file__).parent / "coverage.md"
+OUT = Path(__file__).parent.parent / "docs" / "coverage.md"
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -62,21 +62,28 @@ SIZES = (30, 100, 500, 5000)
 # --- intervals ------------------------------------------------------------------------------------------------------------------
 
 
-def coverage(task: tuple[int, int, int, int]) -> list[str]:
-    """A row of the table of means: the share of intervals that cover the mean, a column a method."""
-    index, n, repetitions, n_resamples = task
-    population = POPULATIONS[index]
-    rng = np.random.default_rng([1, index, n])
-    covered, nonzero = dict.fromkeys(METHODS, 0), 0
+def coverage(task: tuple[int, int, int]) -> list[list[str]]:
+    """The rows of the table of means for one number of queries: the share of intervals that cover the mean, a column a method.
+
+    A repetition draws all populations anew, and one bootstrap serves them all, as it serves the metrics of one evaluation.
+    """
+    n, repetitions, n_resamples = task
+    rng = np.random.default_rng([1, n])
+    quantities = [Quantity("mean", i) for i in range(len(POPULATIONS))]
+    covered = np.zeros((len(POPULATIONS), len(METHODS)))
+    nonzero = np.zeros(len(POPULATIONS))
     for repetition in range(repetitions):
-        values = population.draw(rng, n)
-        nonzero += int(np.count_nonzero(values))
-        units = units_of(values[None], None, None)
-        for method in METHODS:
-            found = intervals(units, [Quantity("mean", 0)], make_plan(method, 0.95, n_resamples, repetition, 1))[0]
-            covered[method] += found.low <= population.mean <= found.high
-    shares = [_share(covered[method] / repetitions, mark=nonzero / repetitions >= 20 and n >= 100) for method in METHODS]
-    return [population.title, f"{n:,}", f"{nonzero / repetitions:,.0f}", *shares]
+        values = np.array([population.draw(rng, n) for population in POPULATIONS])
+        nonzero += np.count_nonzero(values, axis=1)
+        units = units_of(values, None, None)
+        for j, method in enumerate(METHODS):
+            found = intervals(units, quantities, make_plan(method, 0.95, n_resamples, repetition, 1))
+            covered[:, j] += [each.low <= of.mean <= each.high for each, of in zip(found, POPULATIONS, strict=True)]
+    rows = []
+    for population, hits, filled in zip(POPULATIONS, covered / repetitions, nonzero / repetitions, strict=True):
+        promised = filled >= 20 and n >= 100
+        rows.append([population.title, f"{n:,}", f"{filled:,.0f}", *(_share(share, mark=promised) for share in hits)])
+    return rows
 
 
 def _share(share: float, *, mark: bool) -> str:
@@ -177,21 +184,22 @@ def _table(header: list[str], rows: list[list[str]]) -> Iterator[str]:
     yield ""
 
 
-def page(repetitions: int, n_resamples: int) -> Iterator[str]:
+def page(repetitions: int, n_resamples: int, processes: int | None) -> Iterator[str]:
     """The lines of the file."""
     yield "# What intervals and tests achieve"
     yield ""
     yield f"Simulated by `python -m benchmarks.coverage`: {repetitions:,} repetitions, {n_resamples:,} resamples each. Shares of so many"
     yield f"repetitions are off by {100 * 1.96 * (0.05 * 0.95 / repetitions) ** 0.5:.1f} points at 95%, and more towards 50%."
     yield ""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(processes) as pool:
         yield "## 95% intervals of a mean"
         yield ""
         yield "The share that covers the true mean. Where there are at least 100 queries and 20 values that are not 0 it should lie"
         yield "between 93% and 97%; (!) marks those that do not. Below that nothing is promised, and `compare` says so in a note."
         yield ""
-        tasks = [(i, n, repetitions, n_resamples) for i in range(len(POPULATIONS)) for n in SIZES]
-        yield from _table(["population", "queries", "not 0 (mean)", *METHODS], list(pool.map(coverage, tasks)))
+        by_size = list(pool.map(coverage, [(n, repetitions, n_resamples) for n in SIZES]))
+        rows = [row for of_population in zip(*by_size, strict=True) for row in of_population]
+        yield from _table(["population", "queries", "not 0 (mean)", *METHODS], rows)
         yield "## 95% intervals of differences, ratios, weighted and clustered means"
         yield ""
         kinds = ("difference", "ratio", "weighted mean", "clustered mean")
@@ -230,9 +238,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--processes", type=int, help="default: all processors")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
-    given.out.write_text("\n".join(page(given.repetitions, given.resamples)).rstrip() + "\n", encoding="utf-8")
+    given.out.write_text("\n".join(page(given.repetitions, given.resamples, given.processes)).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

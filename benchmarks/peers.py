@@ -301,3 +301,50 @@ RANX_BUILT = RunPeer("ranx, its Run built beforehand", lambda: why_absent("ranx"
 def read_scores(data: Dicts) -> int:
     """Merely copy the scores of a dict of dicts into an array, query by query; how many there are."""
     return sum(len(np.fromiter(documents.values(), np.float64, len(documents))) for documents in data[1].values())
+
+
+# --- statistics: bootstrap resamples and sign flips ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FlipPeer:
+    """A randomisation test. `prepare(values of two systems, float64[2, n_queries], n_resamples)` gives the call, which returns p."""
+
+    name: str
+    library: str
+    prepare: Callable[[np.ndarray, int], Value]
+
+
+def scipy_bootstrap(values: np.ndarray, n_resamples: int, method: str = "percentile") -> Callable[[], Any]:
+    """scipy's intervals of the mean of each row, vectorised, ten resamples at a time: more need gigabytes."""
+    from scipy import stats
+
+    options: Any = {"n_resamples": n_resamples, "batch": 10, "method": method, "vectorized": True, "axis": -1}
+    return lambda: stats.bootstrap((values,), np.mean, rng=0, **options).confidence_interval
+
+
+def _scipy_permutation_test(values: np.ndarray, n_resamples: int) -> Value:
+    from scipy import stats
+
+    options: Any = {"n_resamples": n_resamples, "batch": 10, "permutation_type": "samples", "vectorized": True}
+    return lambda: float(stats.permutation_test((values[0] - values[1],), np.mean, rng=0, **options).pvalue)
+
+
+def _ranx_randomization_test(values: np.ndarray, n_resamples: int) -> Value:
+    import numba
+    from ranx.statistical_tests.fisher_randomization_test import fisher_randomization_test
+
+    def run() -> float:
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            return float(fisher_randomization_test(values[0], values[1], n_resamples, 0.01, 0)[0])
+        finally:
+            numba.set_num_threads(before)
+
+    run()  # compiled
+    return run
+
+
+SCIPY_FLIPS = FlipPeer("scipy.stats.permutation_test", "scipy", _scipy_permutation_test)
+RANX_FLIPS = FlipPeer("ranx fisher_randomization_test", "ranx", _ranx_randomization_test)

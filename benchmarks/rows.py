@@ -19,6 +19,7 @@ from benchmarks.child import SAMPLE
 from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
+from benchmarks.statistics_rows import statistics
 from benchmarks.timing import child, n_processors, process_seconds, run_python
 from fastrank import reference
 
@@ -401,6 +402,7 @@ ROWS = {
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
+        Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
         Row("threads", "Two threads against one", threads),
         Row("by-length", "Time per document against list length, a million documents, one thread", by_length, plotted=True),
