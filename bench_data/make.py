@@ -207,6 +207,13 @@ def sample_table(seed: int = SAMPLE_SEED) -> pa.Table:
     return table.append_column("weight", pa.array(np.repeat(searches, lengths)))
 
 
+def baseline_table(table: pa.Table, seed: int = SAMPLE_SEED) -> pa.Table:
+    """The sample as another system scores it, for comparisons: the same queries and documents, the scores with noise of its own."""
+    noisy = table["score"].to_numpy() + 0.6 * _normal(_stream(seed, "sample", "baseline"), table.num_rows)
+    scores = np.rint(noisy / SAMPLE.step) * SAMPLE.step + 0.0
+    return table.set_column(table.column_names.index("score"), "score", pa.array(scores.astype(np.float32)))
+
+
 def _write_lines(path: Path, tables: Iterator[list[Any]]) -> None:
     """Join the columns of each part with blanks and write the lines: one buffer a part, no Python object per row."""
     with path.open("wb") as file:
@@ -247,11 +254,18 @@ def write_letor(parts: list[pa.Table], stem: Path) -> list[Path]:
 
 
 def write_trec(parts: list[pa.Table], stem: Path) -> list[Path]:
-    """STEM.qrels and STEM.run, the run's documents in rank order (equal scores as they came)."""
-    paths = [stem.with_suffix(".qrels"), stem.with_suffix(".run")]
+    """STEM.qrels and STEM.run."""
 
     def qrels(part: pa.Table) -> list[Any]:
         return [_strings(part["query_id"]), "0", _strings(part["doc_id"]), _strings(part["label"])]
+
+    path = stem.with_suffix(".qrels")
+    _write_lines(path, map(qrels, parts))
+    return [path, write_run(parts, stem)]
+
+
+def write_run(parts: list[pa.Table], stem: Path) -> Path:
+    """STEM.run, the documents in rank order (equal scores as they came)."""
 
     def run(part: pa.Table) -> list[Any]:
         lengths = _lengths_of(part)
@@ -261,9 +275,9 @@ def write_trec(parts: list[pa.Table], stem: Path) -> list[Path]:
         rank_text = pa.array(rank).cast(pa.string())
         return [_strings(part["query_id"]), "Q0", _strings(part["doc_id"]), rank_text, _strings(part["score"]), "s1"]
 
-    _write_lines(paths[0], map(qrels, parts))
-    _write_lines(paths[1], map(run, parts))
-    return paths
+    path = stem.with_suffix(".run")
+    _write_lines(path, map(run, parts))
+    return path
 
 
 def _lengths_of(part: pa.Table) -> np.ndarray:
@@ -292,9 +306,10 @@ def content_sha256(table: pa.Table) -> str:
 
 
 def write_sample(out: Path, seed: int = SAMPLE_SEED) -> list[Path]:
-    """Every form of the sample, and manifest.json with each file's shape, seed and checksum."""
+    """Every form of the sample, a run of another system, and manifest.json with each file's shape, seed and checksum."""
     table = sample_table(seed)
     paths = [path for write in WRITERS.values() for path in write([table], out / "sample")]
+    paths.append(write_run([baseline_table(table, seed)], out / "baseline"))
     facts = {
         "made_by": "python bench_data/make.py sample --out bench_data",
         "n_queries": len(_lengths_of(table)),

@@ -16,7 +16,7 @@ import pytest
 from bench_data import make
 
 COMMITTED = Path(make.__file__).parent
-TEXT_FILES = ("sample.letor", "sample.scores", "sample.group", "sample.qrels", "sample.run", "manifest.json")
+TEXT_FILES = ("sample.letor", "sample.scores", "sample.group", "sample.qrels", "sample.run", "baseline.run", "manifest.json")
 
 pytestmark = pytest.mark.repository
 
@@ -43,7 +43,7 @@ def test_remaking_the_parquet_file_gives_the_committed_table(remade: Path) -> No
 
 
 def test_the_manifest_describes_every_committed_file(manifest: dict) -> None:
-    assert sorted(manifest["files"]) == sorted(path.name for path in COMMITTED.glob("sample.*"))
+    assert sorted(manifest["files"]) == sorted(["baseline.run", *(path.name for path in COMMITTED.glob("sample.*"))])
     for name, facts in manifest["files"].items():
         content = (COMMITTED / name).read_bytes()
         if name.endswith(".parquet"):
@@ -73,6 +73,12 @@ def test_the_sample_has_ties_three_barren_queries_and_constant_columns(manifest:
     distinct_scores = table.group_by(["query_id", "score"]).aggregate([]).num_rows
     assert 0.9 * table.num_rows < distinct_scores < table.num_rows
     assert set(table["segment"].to_pylist()) == {"head", "tail"}
+
+
+def test_the_baseline_ranks_the_documents_of_the_sample_otherwise() -> None:
+    ours, theirs = ([line.split() for line in (COMMITTED / name).read_text().splitlines()] for name in ("sample.run", "baseline.run"))
+    assert sorted((f[0], f[2]) for f in ours) == sorted((f[0], f[2]) for f in theirs)
+    assert [f[2] for f in ours] != [f[2] for f in theirs]
 
 
 def test_every_form_of_the_sample_holds_the_same_rows() -> None:

@@ -68,11 +68,19 @@ def test_python_programs_run(page: str) -> None:
 COMMANDS = [pytest.param(text, output, id=f"{page}:{line}") for page in PAGES for line, text, output in commands(page)]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where commands run: the sample is there, and what one command writes the next one may read."""
+    place = tmp_path_factory.mktemp("examples")
+    (place / "bench_data").symlink_to(ROOT / "bench_data")
+    return place
+
+
 @pytest.mark.parametrize(("text", "expected"), COMMANDS)
-def test_command_line_examples_run_and_print_what_they_say(text: str, expected: str | None) -> None:
+def test_command_line_examples_run_and_print_what_they_say(text: str, expected: str | None, folder: Path) -> None:
     call = [sys.executable, "-c", "from fastrank.cli import main; main()", *shlex.split(text, comments=True)[1:]]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
-    done = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     if expected:
         assert doctest.OutputChecker().check_output(expected, done.stdout, FLAGS), done.stdout
