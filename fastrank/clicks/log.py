@@ -12,6 +12,7 @@ import numpy as np
 from fastrank._kernel import map_blocks
 from fastrank.arrays import frozen
 from fastrank.batch import id_array
+from fastrank.clicks.cells import Cells, add_up
 from fastrank.clicks.checks import click_flags, coded, flat, place, positions, session_offsets, session_weights
 from fastrank.clicks.pairing import fill_positions, number_pairs
 from fastrank.errors import InputError
@@ -166,6 +167,17 @@ class ClickLog:
     def weights(self) -> np.ndarray:
         """float64[n_sessions]: the weights, 1 where none were given."""
         return frozen(np.ones(self.n_sessions), np.float64) if self.weight is None else self.weight
+
+    def cells(self, order: int = 0) -> Cells:
+        """Rows added up by pair and position (order 0), and by the position clicked last before (order 1). Kept once made."""
+        if order not in (0, 1):
+            raise InputError(f"order must be 0 (by position) or 1 (by position and the click before), not {order!r}.")
+        name = f"_cells_{order}"
+        if name not in self.__dict__:
+            made = add_up(self.qd, self.n_pairs, self.offsets, self.position, self.click, self.weight, order=order)
+            self.__dict__[name] = made
+        cells: Cells = self.__dict__[name]
+        return cells
 
     def __repr__(self) -> str:
         def counted(n: int, one: str, many: str) -> str:

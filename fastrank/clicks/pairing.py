@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fastrank._kernel import kernel
 
 
@@ -43,3 +45,98 @@ def number_pairs(
             shown[d] = s + 1
             qd[i] = code[d]
     found[0] = n_pairs
+
+
+@kernel
+def pack_previous(offsets: Any, position: Any, click: Any, first: Any, last: Any, out: Any) -> None:
+    """Per row the number of its position and of the one clicked last before it (0: none): p (p - 1) / 2 + previous."""
+    for s in range(first, last):
+        previous = 0
+        for i in range(offsets[s], offsets[s + 1]):
+            p = position[i]
+            out[i] = p * (p - 1) // 2 + previous
+            if click[i]:
+                previous = p
+
+
+@kernel
+def count_rows(group: Any, out: Any) -> None:
+    """Add to out[g + 1] the rows of each group g; a group below 0 is none."""
+    for i in range(group.shape[0]):
+        if group[i] >= 0:
+            out[group[i] + 1] += 1
+
+
+@kernel
+def bring_together(group: Any, key: Any, click: Any, place: Any, out: Any) -> None:
+    """Key and click of each row in one number, at the next place of its group."""
+    for i in range(group.shape[0]):
+        g = group[i]
+        if g >= 0:
+            out[place[g]] = 2 * key[i] + click[i]
+            place[g] += 1
+
+
+@kernel
+def bring_weights(offsets: Any, group: Any, weight: Any, place: Any, out: Any) -> None:
+    """The weight of each row's session, at the places that `bring_together` takes."""
+    for s in range(offsets.shape[0] - 1):
+        for i in range(offsets[s], offsets[s + 1]):
+            g = group[i]
+            if g >= 0:
+                out[place[g]] = weight[s]
+                place[g] += 1
+
+
+@kernel
+def count_cells(start: Any, packed: Any, seen: Any, first: Any, last: Any, out: Any) -> None:
+    """Fill out[g + 1] with the distinct keys of each group's rows. seen: per key the group (+ 1) that had it last."""
+    for g in range(first, last):
+        n = 0
+        for i in range(start[g], start[g + 1]):
+            key = packed[i] >> 1
+            if seen[key] != g + 1:
+                seen[key] = g + 1
+                n += 1
+        out[g + 1] = n
+
+
+@kernel
+def fill_cells(
+    start: Any, packed: Any, weight: Any, step: Any, cells: Any, seen: Any, first: Any, last: Any, key: Any, n: Any, c: Any
+) -> None:
+    """Group g's cells stand from cells[g] on, by key: rows and clicks of each, weighed by weight[i * step] (step 0: all alike)."""
+    shown, clicked = np.zeros(seen.shape[0]), np.zeros(seen.shape[0])
+    for g in range(first, last):
+        at, low, high = cells[g], seen.shape[0], -1
+        for i in range(start[g], start[g + 1]):
+            k = packed[i] >> 1
+            if seen[k] != g + 1:
+                seen[k] = g + 1
+                shown[k], clicked[k] = 0.0, 0.0
+                key[at] = k
+                at += 1
+                low, high = min(low, k), max(high, k)
+            shown[k] += weight[i * step]
+            clicked[k] += weight[i * step] * (packed[i] & 1)
+        _sort_keys(key, cells[g], at, low, high, seen, g + 1)
+        for j in range(cells[g], at):
+            n[j], c[j] = shown[key[j]], clicked[key[j]]
+
+
+@kernel
+def _sort_keys(key: Any, start: Any, stop: Any, low: Any, high: Any, seen: Any, mark: Any) -> None:
+    """Put key[start:stop] in ascending order: by a look at every key between, or by insertion where few lie far apart."""
+    size = stop - start
+    if high - low < size * size:
+        for k in range(low, high + 1):
+            if seen[k] == mark:
+                key[start] = k
+                start += 1
+        return
+    for j in range(start + 1, stop):
+        k, place = key[j], j
+        while place > start and key[place - 1] > k:
+            key[place] = key[place - 1]
+            place -= 1
+        key[place] = k
