@@ -11,6 +11,7 @@ from fastrank.convention import Convention
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
+from fastrank.io.ahead import one_ahead
 from fastrank.io.sources import is_one_file, readable_again
 from fastrank.io.tables import Scattered, read_columns
 
@@ -88,6 +89,8 @@ def evaluate_table(
     def fresh() -> dict[str, Evaluator]:
         return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}
 
+    # One thread reads the next batch while the others compute the last one.
+    ahead: Callable[[Iterator[Columns]], Iterator[Columns]] = iter if threads == 1 else one_ahead
     evaluators = fresh()
     slices = [by] if isinstance(by, str) else by or ()
     roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices, "filter": filter}
@@ -99,10 +102,10 @@ def evaluate_table(
     else:
         table = readable_again(table)
         try:
-            _feed(evaluators, read_columns(table, **roles), progress)
+            _feed(evaluators, ahead(read_columns(table, **roles)), progress)
         except Scattered:
             evaluators = fresh()
-            _feed(evaluators, read_columns(table, **roles, regroup=True), progress)
+            _feed(evaluators, ahead(read_columns(table, **roles, regroup=True)), progress)
     results = {name: evaluator.result() for name, evaluator in evaluators.items()}
     return results[names[0]] if isinstance(score, str) else results
 
