@@ -19,6 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "shared" / "conformance"
 
 # A few last bits, whatever the size of the number: these programs sum doubles, though not in our order.
 TOLERANCE = 1e-12
+# Programs that sum in float32.
+SINGLE = {"torchmetrics", "rax"}
 
 
 def require() -> None:
@@ -97,6 +99,19 @@ NAMES: dict[str, list[tuple[str, list[Ours]]]] = {
         (r"LRAP", [Ours("AP(no_relevant='one')", "sklearn", untied=True)]),
         (r"label_ranking_loss", [Ours("AUC(ties='worst', no_relevant='one')", "sklearn", complement=True)]),
     ],
+    # Its sorts are not stable: only in nDCG, which averages, are equal scores defined. Neither of the two was given weights.
+    "torchmetrics": [
+        (rf"NormalizedDCG{_K}", [Ours(_NDCG, "torchmetrics", unweighted=True)]),
+        (rf"NormalizedDCG\(pos\){_K}", [Ours(r"nDCG(no_relevant='one')@\1", "torchmetrics", unweighted=True)]),
+        (rf"NormalizedDCG\(skip\){_K}", [Ours(r"nDCG(no_relevant='skip')@\1", "torchmetrics", unweighted=True)]),
+        (rf"(MRR|MAP|Recall|Precision|HitRate){_K}", [Ours(r"\1@\2", "torchmetrics", untied=True, unweighted=True)]),
+        (r"RPrecision", [Ours("RPrecision", "torchmetrics", untied=True, unweighted=True)]),
+    ],
+    "rax": [
+        (rf"(ndcg|dcg|ap|recall|precision)_metric{_K}", [Ours(r"\1@\2", "rax", unweighted=True)]),
+        (rf"mrr_metric{_K}", [Ours(r"RR@\1", "rax", unweighted=True)]),
+        (r"opa_metric", [Ours("Concordance", "rax", unweighted=True)]),
+    ],
 }
 
 # Metrics that these programs have and fastrank does not.
@@ -104,6 +119,8 @@ ABSENT = {
     "PFound": "a user model of CatBoost alone",
     "ERR": "CatBoost's takes the label itself as the probability: labels above 1 give values above 1",
     "FilteredDCG": "CatBoost's DCG of the documents with a score above 0, in the order of the rows",
+    "AUROC": "torchmetrics passes scores through a sigmoid in float32, which makes some of them equal",
+    "FallOut": "torchmetrics' share of the non-relevant documents that is in the top k",
     "coverage_error": "the depth that finds every relevant document: a rank, which has no place among values up to 1",
 }
 
@@ -113,7 +130,7 @@ def ours(program: str, name: str) -> list[Ours]:
     for pattern, ways in NAMES[program]:
         if found := re.fullmatch(pattern, name):
             return [Ours(found.expand(way.metric), way.convention, way.untied, way.unweighted, way.complement) for way in ways]
-    if name not in ABSENT:
+    if name.partition("@")[0] not in ABSENT:
         raise KeyError(f"{program} {name}: neither in NAMES nor in ABSENT")
     return []
 
@@ -155,9 +172,9 @@ def has_ties(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return np.array([len(np.unique(scores[start:stop])) < stop - start for start, stop in pairs], bool)
 
 
-def wrong(compared: list[Compared]) -> list[Compared]:
+def wrong(compared: list[Compared], tolerance: float = TOLERANCE) -> list[Compared]:
     """Those that differ by more than rounding."""
-    return [each for each in compared if each.difference > TOLERANCE]
+    return [each for each in compared if each.difference > tolerance]
 
 
 def tell(what: str, compared: list[Compared]) -> str:

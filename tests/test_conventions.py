@@ -14,7 +14,7 @@ from fastrank import metrics as m
 from fastrank.convention import Convention
 
 LOG3 = np.log2(3)
-ARRAYS = ("fastrank", "lightgbm", "xgboost", "xgboost-", "catboost", "sklearn")
+ARRAYS = ("fastrank", "lightgbm", "xgboost", "xgboost-", "catboost", "sklearn", "torchmetrics", "rax", "ranx")
 
 
 def value(convention: str | Convention, metric: Any, labels: Any, scores: Any = None, **options: Any) -> float:
@@ -37,7 +37,12 @@ def test_the_table_of_conventions_cannot_be_changed() -> None:
 
 # Each choice: the metric, labels and scores of one query, and its value under each convention.
 CHOICES: dict[str, tuple[str, list[float], list[float] | None, dict[str, float]]] = {
-    "gain": ("DCG", [2], None, {"fastrank": 3, "lightgbm": 3, "xgboost": 3, "xgboost-": 3, "catboost": 2, "sklearn": 2}),
+    "gain": (
+        "DCG",
+        [2],
+        None,
+        {name: 2 if name in ("catboost", "sklearn", "torchmetrics", "ranx") else 3 for name in ARRAYS},
+    ),
     "discount": ("DCG", [0, 1], None, dict.fromkeys(ARRAYS, 1 / LOG3)),
     "equal scores": (
         "RR",
@@ -50,22 +55,54 @@ CHOICES: dict[str, tuple[str, list[float], list[float] | None, dict[str, float]]
             "xgboost-": 1 / 2,
             "catboost": 1 / 3,
             "sklearn": (1 + 1 / 2 + 1 / 3) / 3,
+            "torchmetrics": (1 + 1 / 2 + 1 / 3) / 3,
+            "rax": 1 / 2,
+            "ranx": 1 / 2,
         },
     ),
-    "NDCG of nothing": ("nDCG", [0, 0], None, {"fastrank": 0, "lightgbm": 1, "xgboost": 1, "xgboost-": 0, "catboost": 1, "sklearn": 0}),
-    "AP of nothing": ("AP", [0, 0], None, {"fastrank": 0, "lightgbm": 1, "xgboost": 1, "xgboost-": 0, "catboost": 0}),
-    "recall of nothing": ("R", [0, 0], None, {"fastrank": 0, "catboost": 1}),
-    "RR of nothing": ("RR", [0, 0], None, {"fastrank": 0, "catboost": 0}),
+    "NDCG of nothing": ("nDCG", [0, 0], None, {name: int(name in ("lightgbm", "xgboost", "catboost")) for name in ARRAYS}),
+    "AP of nothing": ("AP", [0, 0], None, {name: int(name in ("lightgbm", "xgboost")) for name in ARRAYS if name != "sklearn"}),
+    "recall of nothing": ("R", [0, 0], None, {"fastrank": 0, "catboost": 1, "torchmetrics": 0, "rax": 0, "ranx": 0}),
+    "RR of nothing": ("RR", [0, 0], None, {"fastrank": 0, "catboost": 0, "torchmetrics": 0, "rax": 0, "ranx": 0}),
     # Three relevant documents, two of them in a list of which k sees two: P = 3, min(P, k) = 2.
     "denominator of AP": (
         "AP@2",
         [1, 1, 1],
         None,
-        {"fastrank": 2 / 3, "lightgbm": 1, "xgboost": 1, "xgboost-": 1, "catboost": 1},
+        {"fastrank": 2 / 3, "lightgbm": 1, "xgboost": 1, "xgboost-": 1, "catboost": 1, "torchmetrics": 1, "rax": 2 / 3, "ranx": 2 / 3},
     ),
-    "P beyond the list": ("P@4", [1, 0], None, {"fastrank": 1 / 4, "xgboost": 1 / 2, "xgboost-": 1 / 2, "catboost": 1 / 2}),
-    "relevant": ("NumRel", [0.5, 0.6, 1], None, {"fastrank": 1, "lightgbm": 2, "catboost": 2, "sklearn": 3}),
-    "width of scores": ("RR", [0, 1], [1.0, 1.0 + 2**-30], {"fastrank": 1, "lightgbm": 1, "xgboost": 1 / 2, "catboost": 1, "sklearn": 1}),
+    # Four relevant documents, one of them in the top two: its precision is 1, and 4, 2 or 1 is the denominator.
+    "denominator of AP with one hit": (
+        "AP@2",
+        [1, 0, 1, 1, 1],
+        None,
+        {"fastrank": 1 / 4, "lightgbm": 1 / 2, "xgboost": 1 / 2, "catboost": 1 / 2, "torchmetrics": 1, "rax": 1 / 4, "ranx": 1 / 4},
+    ),
+    "P beyond the list": (
+        "P@4",
+        [1, 0],
+        None,
+        {"fastrank": 1 / 4, "xgboost": 1 / 2, "xgboost-": 1 / 2, "catboost": 1 / 2, "torchmetrics": 1 / 4, "rax": 1 / 2, "ranx": 1 / 4},
+    ),
+    "relevant": (
+        "NumRel",
+        [0.5, 0.6, 1],
+        None,
+        {"fastrank": 1, "lightgbm": 2, "catboost": 2, "sklearn": 3, "torchmetrics": 3, "rax": 1, "ranx": 1},
+    ),
+    "width of scores": (
+        "RR",
+        [0, 1],
+        [1.0, 1.0 + 2**-30],
+        {"fastrank": 1, "lightgbm": 1, "xgboost": 1 / 2, "catboost": 1, "sklearn": 1, "torchmetrics": 3 / 4, "rax": 1 / 2, "ranx": 1},
+    ),
+    # The second hit of three documents has a score below 0.
+    "scores from 0 down, AP": ("AP", [1, 0, 1], [2, 0, -1], {"fastrank": 5 / 6, "torchmetrics": 1, "rax": 5 / 6, "ranx": 5 / 6}),
+    "scores from 0 down, RR": ("RR", [0, 1, 1], [2, 0, -1], {"fastrank": 1 / 2, "torchmetrics": 0, "rax": 1 / 2, "ranx": 1 / 2}),
+    "scores from 0 down, R": ("R", [1, 0, 1], [2, 0, -1], {"fastrank": 1, "torchmetrics": 1 / 2, "rax": 1, "ranx": 1}),
+    "scores from 0 down, P": ("P", [1, 0, 1], [2, 0, -1], {"fastrank": 2 / 3, "torchmetrics": 1 / 3, "rax": 2 / 3, "ranx": 2 / 3}),
+    "scores from 0 down, success": ("Success", [0, 1], [2, -1], {"fastrank": 1, "torchmetrics": 1, "rax": 1, "ranx": 1}),
+    "pairs of equal scores": ("Concordance", [1, 0], [3, 3], {"fastrank": 1 / 2, "catboost": 1 / 2, "sklearn": 1 / 2, "rax": 0}),
 }
 
 
@@ -130,8 +167,9 @@ def test_xgboost_takes_labels_of_two_kinds_alone_for_ap_and_precision() -> None:
 
 def test_negative_labels_are_legal_where_the_library_takes_them() -> None:
     ranked = [2.0, -1.0]
-    for name in ("xgboost", "catboost", "sklearn"):
+    for name in ("xgboost", "catboost", "sklearn", "torchmetrics", "rax"):
         assert value(name, m.DCG(gain="linear"), ranked) == 2 - 1 / LOG3
+    assert value("ranx", m.DCG(), ranked) == 2  # a label below 0 gains nothing there
     for name in ("fastrank", "lightgbm"):
         with pytest.raises(fr.InputError, match=f"labels must not be negative under the {name} convention"):
             value(name, "DCG", ranked)
@@ -139,11 +177,63 @@ def test_negative_labels_are_legal_where_the_library_takes_them() -> None:
         value("sklearn", "nDCG", ranked)
 
 
+def test_torchmetrics_refuses_what_is_no_share_of_relevance() -> None:
+    """Fractions where it sums labels, labels below 0 where it asks for 0 to 1."""
+    for metric in ("P", "R", "Rprec"):
+        with pytest.raises(fr.InputError, match=r"labels 0 and 1 only, not 0\.4"):
+            value("torchmetrics", metric, [0.4, 1])
+    for metric in ("AP", "RR", "HitRate"):
+        assert value("torchmetrics", metric, [0.4, 0]) == 1
+        with pytest.raises(fr.InputError, match="no labels below 0"):
+            value("torchmetrics", metric, [-1, 1])
+
+
+@pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
+@pytest.mark.parametrize("metric", ["AP", "RR", "P", "R"])
+def test_a_score_not_above_the_bound_is_as_good_as_none(metric: str, ties: str) -> None:
+    """But for P, which divides by the length of the list without a cutoff, and for the depth of a share of the list."""
+    rng = np.random.default_rng(5)
+    labels, scores = 2 * (rng.random((40, 12)) < 0.2), rng.integers(-3, 4, (40, 12)).astype(float)
+    absent = np.ma.masked_array(scores, scores <= 0)
+    for k in ("@1", "@3", "@8", "@100"):
+        asked = [f"{metric}(above=0){k}", f"{metric}{k}"]
+        bounded = fr.evaluate(labels, scores, metrics=asked, ties=ties, bounds=True)
+        without = fr.evaluate(labels, absent, metrics=asked[1], ties=ties, bounds=True)
+        assert bounded[asked[0]].tolist() == without[asked[1]].tolist()
+        assert bounded.bounds.low[:, 0].tolist() == without.bounds.low[:, 0].tolist()
+        assert bounded.bounds.high[:, 0].tolist() == without.bounds.high[:, 0].tolist()
+        whole = fr.evaluate(labels, scores, metrics=asked[1], ties=ties)
+        assert bounded[asked[1]].tolist() == whole[asked[1]].tolist()
+    assert whole[asked[1]].tolist() != without[asked[1]].tolist()
+    hits = np.sum((labels >= 1) & (scores > 0), axis=1)
+    assert fr.evaluate(labels, scores, metrics="P(above=0)", ties=ties).values[:, 0].tolist() == (hits / 12).tolist()
+
+
+def test_the_bound_of_scores_holds_in_runs_and_dicts_and_for_unjudged_documents() -> None:
+    qrels = {"q": {"a": 1, "b": 0, "c": 1, "d": 1}}
+    run = {"q": {"a": 2.0, "x": 1.0, "b": 0.5, "c": 0.0, "y": -1.0}}
+    metrics = ["AP(above=0)", "R(above=0)", "P(above=0)", "RR(above=2)", "P(above=0, judged_only=True)"]
+    expected = [1 / 3, 1 / 3, 1 / 5, 0, 1 / 3]
+    for convention in ("trec_eval", "fastrank"):
+        assert fr.evaluate_run(qrels, run, metrics, convention=convention).values[0].tolist() == expected
+    text = b"".join(f"q Q0 {doc} 0 {score} me\n".encode() for doc, score in run["q"].items())
+    judged = b"".join(f"q 0 {doc} {label}\n".encode() for doc, label in qrels["q"].items())
+    assert fr.evaluate_run(judged, text, metrics).values[0].tolist() == expected
+
+
+@pytest.mark.parametrize("metric", ["AP(above=0)", "RR(above=0)", "R(above=0)@3", "P(above=0)", "RR(above=0, ties='average')@3"])
+def test_the_bound_of_scores_is_explained(metric: str) -> None:
+    labels, scores = [0, 1, 1, 1, 0], [3, 1, 1, 0, -1]
+    worked = fr.explain(metric, labels, scores)
+    assert worked.value == pytest.approx(worked.work.sum_of(worked.rows) / (worked.work.divisor.value if worked.work.divisor else 1))
+    assert "score > 0" in worked.metric.formula
+
+
 # --- filling and overriding ------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_name_spells_no_convention_changes() -> None:
-    spelled = m.AP(rel=2, denominator="relevant", ties="best", no_relevant="nan", k=7)
+    spelled = m.AP(rel=2, above=-1, denominator="relevant", ties="best", no_relevant="nan", k=7)
     for convention in fr.conventions.values():
         assert spelled.fill(convention) == spelled
 

@@ -1,4 +1,4 @@
-"""The conventions lightgbm, xgboost, catboost and sklearn against the libraries as they are installed here, on seeded random data.
+"""Conventions of libraries that take labels and scores against the libraries as they are installed here, on seeded random data.
 
 LightGBM and XGBoost judge the scores they are given as initial scores, without a single tree: their own evaluation, no copy of it.
 """
@@ -68,9 +68,19 @@ def means(data: Data, metrics: list[str], convention: str, weights: np.ndarray |
     return {name: found[result.metrics.index(fr.parse_metric(name, convention))] for name in metrics}
 
 
-def agrees(ours: dict[str, float], theirs: dict[str, float]) -> None:
+def agrees(ours: dict[str, float], theirs: dict[str, float], tolerance: float = 1e-12) -> None:
     assert set(ours) == set(theirs)
-    assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-12)
+    assert ours == pytest.approx(theirs, rel=tolerance, abs=tolerance)
+
+
+# Libraries that reckon in float32.
+SINGLE = 1e-6
+
+
+def untied(data: Data) -> Data:
+    """The same queries without equal scores: no two floats of single precision are alike, about half of them below 0."""
+    places = np.random.default_rng(len(data.labels)).permutation(len(data.labels))
+    return data._replace(scores=(places - len(places) // 2) / 8.0)
 
 
 # --- LightGBM --------------------------------------------------------------------------------------------------------------------
@@ -229,3 +239,122 @@ def test_sklearn_labels_below_zero() -> None:
         metrics.ndcg_score(labels, scores)
     with pytest.raises(ValueError, match="below 0"):
         fr.evaluate(labels, scores, metrics="nDCG", convention="sklearn")
+
+
+# --- torchmetrics ----------------------------------------------------------------------------------------------------------------
+
+TORCHMETRICS = {
+    "RetrievalMRR": "MRR",
+    "RetrievalMAP": "MAP",
+    "RetrievalPrecision": "Precision",
+    "RetrievalRecall": "Recall",
+    "RetrievalHitRate": "HitRate",
+}
+
+
+def torchmetrics_mean(data: Data, name: str, **options: Any) -> float:
+    retrieval, torch = library("torchmetrics.retrieval"), library("torch")
+    metric = getattr(retrieval, name)(**options)
+    metric.update(torch.tensor(data.scores), torch.tensor(data.labels), indexes=torch.tensor(data.query_ids))
+    return float(metric.compute())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_torchmetrics_ndcg(seed: int) -> None:
+    """Ties among the scores: of its metrics nDCG alone averages them. Without lists of no documents: its queries are ids."""
+    data = draw(seed, shortest=1)
+    for k in (*KS, None):
+        at = "" if k is None else f"@{k}"
+        for action, rule in (("neg", "zero"), ("pos", "one"), ("skip", "skip")):
+            name = f"nDCG(no_relevant={rule!r}){at}"
+            theirs = torchmetrics_mean(data, "RetrievalNormalizedDCG", top_k=k, empty_target_action=action)
+            agrees(means(data, [name], "torchmetrics"), {name: theirs}, SINGLE)
+
+
+@pytest.mark.parametrize("theirs", TORCHMETRICS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_torchmetrics_binary_metrics(seed: int, theirs: str) -> None:
+    """Without ties, whose order it leaves undefined; half the scores are below 0, which it takes for not retrieved in four of these."""
+    data = untied(draw(seed, shortest=1).binary())
+    for k in (*KS, None):
+        name = TORCHMETRICS[theirs] + ("" if k is None else f"@{k}")
+        agrees(means(data, [name], "torchmetrics"), {name: torchmetrics_mean(data, theirs, top_k=k)}, SINGLE)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_torchmetrics_r_precision(seed: int) -> None:
+    data = untied(draw(seed, shortest=1).binary())
+    agrees(means(data, ["Rprec"], "torchmetrics"), {"Rprec": torchmetrics_mean(data, "RetrievalRPrecision")}, SINGLE)
+
+
+# --- rax -------------------------------------------------------------------------------------------------------------------------
+
+RAX = {"ndcg": "ndcg", "dcg": "DCG", "mrr": "MRR", "ap": "AP", "recall": "Recall", "precision": "Precision"}
+
+
+def rax_mean(data: Data, name: str, **options: Any) -> float:
+    """Lists of one length, as it has them: where=False fills the shorter ones up."""
+    rax, jnp = library("rax"), library("jax.numpy")
+    width = int(data.sizes.max())
+    there = np.arange(width) < data.sizes[:, None]
+    labels, scores = np.zeros((2, *there.shape), np.float32)
+    labels[there], scores[there] = data.labels, data.scores
+    return float(getattr(rax, f"{name}_metric")(jnp.array(scores), jnp.array(labels), where=jnp.array(there), **options))
+
+
+@pytest.mark.parametrize("theirs", RAX)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rax(seed: int, theirs: str) -> None:
+    """Without lists of no documents, which it leaves out of the mean. Lists of 60 at most: its AP takes a matrix for each."""
+    data = draw(seed, shortest=1)
+    data = Data(data.labels[500:], data.scores[500:], data.sizes[1:])
+    for k in (*KS, None):
+        name = RAX[theirs] + ("" if k is None else f"@{k}")
+        agrees(means(data, [name], "rax"), {name: rax_mean(data, theirs, topn=k)}, SINGLE)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rax_pairs(seed: int) -> None:
+    data = draw(seed, shortest=1)
+    data = Data(data.labels[500:], data.scores[500:], data.sizes[1:])
+    agrees(means(data, ["Concordance"], "rax"), {"Concordance": rax_mean(data, "opa")}, SINGLE)
+
+
+# --- ranx ------------------------------------------------------------------------------------------------------------------------
+
+# Its names, and how each is asked for here where that differs.
+RANX = ("hits", "hit_rate", "precision", "recall", "f1", "mrr", "map", "dcg", "dcg_burges", "ndcg", "ndcg_burges", "r-precision", "rbp.80")
+RANX_OURS = {"hits": "NumRelRet(rel={rel}){at}"}
+
+
+def ranx_ways(level: str, rel: int) -> dict[str, str]:
+    """Its names with and without a cutoff, beside ours."""
+    return {
+        f"{name}{at}{level}": RANX_OURS.get(name, f"{name}{at}{level}").format(rel=rel, at=at)
+        for name in RANX
+        for at in (("",) if name in ("r-precision", "rbp.80") else ("", "@1", "@5", "@1000"))
+    }
+
+
+@pytest.mark.slow  # the first call in a process compiles or loads all of its kernels
+@pytest.mark.parametrize(("level", "rel"), [("", 1), ("-l2", 2)])
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_ranx(seed: int, level: str, rel: int) -> None:
+    """Without ties, whose order it leaves undefined, and without lists of no documents, which it cannot read."""
+    evaluate = library("ranx").evaluate
+    data = draw(seed, shortest=1)
+    rng = np.random.default_rng(seed)
+    scores = rng.permutation(len(data.labels)) / 8.0
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for row, (q, label) in enumerate(zip(data.query_ids.tolist(), data.labels.tolist(), strict=True)):
+        # A fifth of the documents is unjudged, a fifth not retrieved; some are in the pool and nobody judged them.
+        if row % 5 != 0 or f"q{q}" not in qrels:
+            qrels.setdefault(f"q{q}", {})[f"d{row}"] = label if row % 7 else min(label, 1) - 2
+        if row % 5 != 1 or f"q{q}" not in run:
+            run.setdefault(f"q{q}", {})[f"d{row}"] = float(scores[row])
+    ways = ranx_ways(level, rel)
+    expected = evaluate(qrels, run, list(ways), return_mean=False)
+    result = fr.evaluate_run(qrels, run, list(ways.values()), convention="ranx", threads=1)
+    for theirs, ours in ways.items():
+        assert result[ours] == pytest.approx(expected[theirs], rel=1e-12, abs=1e-12), theirs

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TieGroup:
-    """Metrics that order equal scores alike, and the same documents: one ranking serves them."""
+    """Metrics that order equal scores alike, and the same documents: one ranking serves them.
+
+    above: documents whose score is not above it are not retrieved; None: all are.
+    """
 
     rule: str
     judged_only: bool
+    above: float | None
     columns: tuple[int, ...]
     answers: Answers
 
@@ -42,8 +46,16 @@ class Plan:
     judged_only: bool
     bounds: bool
 
+    @functools.cached_property
+    def grouped(self) -> Metric | None:
+        """The first metric that reads judgements by subtopic or judge."""
+        return next((metric for metric in self.metrics if metric.grouped), None)
+
     def check(self, batch: QueryBatch) -> None:
         """Complain about what the boundary could not know: labels that a metric cannot take, ids that a tie rule needs."""
+        if self.grouped is not None and batch.groups is None:
+            cure = "call evaluate_run with a file of them or fr.GroupedQrels"
+            raise InputError(f"{self.grouped.short_name} reads judgements by subtopic or judge: {cure}.")
         for group in self.groups:
             if group.rule == "docid" and batch.doc_ids is None and batch.settle is None:
                 raise InputError("ties='docid' orders equal scores by document id: give doc_ids=, or another rule with ties=.")
@@ -103,7 +115,7 @@ def _make_plan(
             cure = "Leave out bounds= or the metric."
             raise InputError(f"{metric.family} has no bounds: neither the best nor the worst order by label need be its extreme. {cure}")
     groups = []
-    kinds = [(metric.ties or choices.ties, bool(metric.judged_only)) for metric in filled]
+    kinds = [(metric.ties or choices.ties, bool(metric.judged_only), getattr(metric, "above", None)) for metric in filled]
     for kind in dict.fromkeys(kinds):
         columns = tuple(place for place in range(len(filled)) if kinds[place] == kind)
         requests = [request for place in columns for request in filled[place].requests()]

@@ -14,7 +14,7 @@ from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
 from fastrank.metrics.base import threshold
 from fastrank.metrics.view import View
-from fastrank.ranking.standing import Judged, JudgedRanks, Scores, stand, without_unjudged
+from fastrank.ranking.standing import Judged, JudgedRanks, Scores, only_above, stand, without_unjudged
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
@@ -52,7 +52,7 @@ class Run:
         """Compute the queries of one block."""
         n_tied = 0
         for group in self.plan.groups:
-            ranks = self._stand(judged, group.rule, group.judged_only)
+            ranks = self._stand(judged, group.rule, group.judged_only, group.above)
             n_tied = max(n_tied, ranks.n_tied)
             view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
             for column in group.columns:
@@ -63,9 +63,11 @@ class Run:
             judged.kept["counts"] = self._label_counts(judged)
         self.counts.append(Counts(n_tied, *judged.kept["counts"]))
 
-    def _stand(self, judged: Judged, rule: str, judged_only: bool, gain: Gain | None = None) -> JudgedRanks:
-        ranks = stand(judged, None if self.scores is None else self._scores_of(judged, self.scores), rule, gain=gain)
-        return without_unjudged(ranks) if judged_only else ranks
+    def _stand(self, judged: Judged, rule: str, judged_only: bool, above: float | None, gain: Gain | None = None) -> JudgedRanks:
+        scores = None if self.scores is None else self._scores_of(judged, self.scores)
+        ranks = stand(judged, scores, rule, gain=gain)
+        ranks = without_unjudged(ranks) if judged_only else ranks
+        return ranks if above is None or scores is None else only_above(ranks, scores, above)
 
     def _scores_of(self, judged: Judged, scores: np.ndarray) -> Scores:
         rows = slice(judged.base, judged.base + judged.n_documents)
@@ -94,7 +96,7 @@ class Run:
         answers = {request: answer for group in self.plan.groups for request, answer in group.answers.items()}
         ends = np.empty((2, judged.n_queries))
         for column, metric in enumerate(self.plan.metrics):
-            kind = (bool(metric.judged_only), metric.merit())
+            kind = (bool(metric.judged_only), getattr(metric, "above", None), metric.merit())
             for end, rule in zip(ends, ("worst", "best"), strict=True):
                 if (rule, *kind) not in views:
                     views[rule, *kind] = View(self._stand(judged, rule, *kind), answers, self.plan.depth, self.batch.longest)
@@ -107,7 +109,7 @@ class Run:
     def _fill(self, filled: Judged) -> None:
         """The values if all unjudged documents were relevant."""
         for group in self.plan.groups:
-            view = View(self._stand(filled, group.rule, group.judged_only), group.answers, self.plan.depth, self.batch.longest)
+            view = View(self._stand(filled, group.rule, group.judged_only, group.above), group.answers, self.plan.depth, self.batch.longest)
             for column in group.columns:
                 self._settle(column, view, self.if_relevant[column, filled.first : filled.last])
 

@@ -17,6 +17,7 @@ from fastrank.metrics.base import (
     Cutoff,
     Metric,
     Request,
+    as_number,
     between,
     no_relevant_parameter,
     parameter,
@@ -27,7 +28,7 @@ from fastrank.metrics.base import (
     word,
 )
 from fastrank.metrics.view import share_of
-from fastrank.metrics.working import Quantity, Ranking, Row, Work
+from fastrank.metrics.working import Block, Quantity, Ranking, Row, Work
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import Columns, View
@@ -66,10 +67,14 @@ class BinaryMetric(Metric):
         """Each place of the top k with its relevant documents (expected ones where it is shared), and how many there are so far."""
         rows, met = [], 0.0
         for block, inside in ranking.within(k):
-            hits = block.n_relevant(self.least) * inside / block.span
+            hits = self.met_in(block) * inside / block.span
             met += hits
             rows.append(ranking.row(block, relevant=tidy(hits), hits=tidy(met)))
         return rows
+
+    def met_in(self, block: Block) -> int:
+        """Relevant documents of a block that count as retrieved."""
+        return block.n_relevant(self.least)
 
     def hits_work(self, ranking: Ranking) -> Work:
         """`work` of a metric that is a multiple of the number of hits in the top k; it adds what that is multiplied and divided by."""
@@ -88,13 +93,34 @@ class BinaryMetric(Metric):
         return Quantity("P", n_relevant, f"the documents with {show_rel(self.rel)}, retrieved or not")
 
     @property
+    def relevant_words(self) -> str:
+        """What makes a retrieved document count, as it stands in a formula."""
+        return show_rel(self.rel)
+
+    @property
     def _hits(self) -> str:
-        relevant = f"documents with {show_rel(self.rel)}"
+        relevant = f"documents with {self.relevant_words}"
         return f"({relevant} at ranks r{up_to(self.k)})" if self.k else f"(retrieved {relevant})"
 
 
 @dataclass(frozen=True, kw_only=True)
-class P(BinaryMetric):
+class ScoreBoundMetric(BinaryMetric):
+    """A metric for which a document whose score is not above `above` is not retrieved. It keeps its place in the list all the same."""
+
+    above: float | None = parameter(as_number)
+
+    def met_in(self, block: Block) -> int:
+        score = block.documents[0].score
+        below = self.above is not None and score is not None and score <= self.above
+        return 0 if below else super().met_in(block)
+
+    @property
+    def relevant_words(self) -> str:
+        return super().relevant_words + ("" if self.above is None else f" and score > {self.above}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class P(ScoreBoundMetric):
     """Precision: the share of the top k that is relevant."""
 
     family: ClassVar[str] = "P"
@@ -132,7 +158,7 @@ class RecallLike(BinaryMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class R(RecallLike):
+class R(ScoreBoundMetric, RecallLike):
     """Recall: the share of the relevant documents that is in the top k."""
 
     family: ClassVar[str] = "R"
@@ -188,7 +214,7 @@ def first_relevant_rows(metric: BinaryMetric, ranking: Ranking) -> list[Row]:
     """The ranking down to the first relevant document: the chance that it stands in a row, and the expected 1 / rank of it."""
     rows = []
     for block, inside in ranking.within(metric.k):
-        n, r = block.span, block.n_relevant(metric.least)
+        n, r = block.span, metric.met_in(block)
         unmet, expected = 1.0, 0.0
         for place in range(min(inside, n - r + 1) if r else 0):
             expected += unmet * (r / (n - place)) / (block.first + place)
@@ -221,7 +247,7 @@ class Success(RecallLike):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RR(RecallLike):
+class RR(ScoreBoundMetric, RecallLike):
     """Reciprocal rank: 1 over the rank of the first relevant document, 0 when the top k holds none. Its mean is the MRR."""
 
     family: ClassVar[str] = "RR"
@@ -232,7 +258,7 @@ class RR(RecallLike):
 
     @property
     def formula(self) -> str:
-        return f"1 / rank of the first document with {show_rel(self.rel)}" + (f", ranks r{up_to(self.k)}" if self.k else "")
+        return f"1 / rank of the first document with {self.relevant_words}" + (f", ranks r{up_to(self.k)}" if self.k else "")
 
     def values(self, view: View) -> np.ndarray:
         return self.columns(view).reciprocal_rank
@@ -252,7 +278,7 @@ _DENOMINATORS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AP(RecallLike):
+class AP(ScoreBoundMetric, RecallLike):
     """Average precision: precision at the rank of each relevant document, averaged over the relevant documents. Its mean is MAP."""
 
     family: ClassVar[str] = "AP"
@@ -267,7 +293,7 @@ class AP(RecallLike):
     def formula(self) -> str:
         assert self.denominator is not None
         below = _DENOMINATORS[self.denominator if self.k or self.denominator != "min_k" else "relevant"]
-        return f"sum over ranks r{up_to(self.k)} with {show_rel(self.rel)} of hits(r) / r, divided by {below}"
+        return f"sum over ranks r{up_to(self.k)} with {self.relevant_words} of hits(r) / r, divided by {below}"
 
     def tie_rules(self) -> tuple[str, ...]:
         # The expectation of a ratio whose two sides both depend on the order has no closed form.
@@ -287,7 +313,7 @@ class AP(RecallLike):
     def work(self, ranking: Ranking) -> Work:
         rows, spelled, met = self.hit_rows(ranking, self.k), {}, 0
         for place, (block, inside) in enumerate(ranking.within(self.k)):
-            n, r = block.span, block.n_relevant(self.least)
+            n, r = block.span, self.met_in(block)
             rows[place]["precision"] = None
             if r:
                 more = (r - 1) / (n - 1) if n > 1 else 0.0
@@ -315,6 +341,11 @@ class AP(RecallLike):
         )
 
 
+def at_multiple(n_relevant: np.ndarray, multiple: float) -> np.ndarray:
+    """The rank at a multiple of the number of relevant documents, as trec_eval rounds, in doubles: that number for the multiple 1."""
+    return np.trunc(multiple * n_relevant + 0.9).astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rprec(RecallLike):
     """R-precision: precision at rank P, the number of relevant documents, or at a multiple of it."""
@@ -336,8 +367,8 @@ class Rprec(RecallLike):
         return ()
 
     def _cutoffs(self, n_relevant: np.ndarray) -> np.ndarray:
-        # As trec_eval rounds, in doubles: P itself for the multiple 1.
-        return np.trunc(self.multiple * n_relevant + 0.9).astype(np.int64)
+        assert self.multiple is not None
+        return at_multiple(n_relevant, self.multiple)
 
     def values(self, view: View) -> np.ndarray:
         cutoffs = self._cutoffs(view.n_relevant(self.least))

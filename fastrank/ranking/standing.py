@@ -35,8 +35,8 @@ class Judged:
 
     row and label list the retrieved documents that count, query q's from starts[q] to starts[q + 1]; rows are relative to the block
     (where the judged documents are listed apart from the lists: places in that listing).
-    all_labels and all_starts list the unretrieved ones too: the ideal and the number of relevant documents come from them. `kept`
-    holds whatever metrics work out from these alone.
+    all_labels and all_starts list the unretrieved ones too: the ideal and the number of relevant documents come from them. groups:
+    judgements by subtopic or judge. `kept` holds whatever metrics work out from these alone.
     """
 
     def __init__(self, batch: QueryBatch, first: int, last: int, least: float) -> None:
@@ -54,6 +54,7 @@ class Judged:
         self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
         self.codes, self.smallest, self.least, self.pooled = batch.label_codes, batch.smallest_label, least, batch.pooled
         self.kept: dict[object, Any] = {}
+        self.groups = None if batch.groups is None else batch.groups.block(first, last, self.base)
         self.n_unretrieved = np.zeros(self.n_queries, np.int64)
         self.unretrieved_label: np.ndarray | None = None
         self.all_labels, self.all_starts = self.label, self.starts
@@ -167,6 +168,16 @@ def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None
         if ranks.n_tied and rule in ("best", "worst"):
             ranks = _settle(ranks if gain is None else _ordered_by_gain(ranks, gain), rule, gain)
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
+
+
+def only_above(ranks: JudgedRanks, scores: Scores, bound: float) -> JudgedRanks:
+    """Put documents whose score is not above the bound out of every cutoff's reach. The list keeps its length."""
+    of_rows = scores.all if scores.found is None else scores.found
+    retrieved = np.flatnonzero(ranks.row >= 0)
+    low = retrieved[of_rows[ranks.row[retrieved]] <= bound]
+    rank = ranks.rank.copy()
+    rank[low] = UNRETRIEVED
+    return replace(ranks, rank=rank)
 
 
 def without_unjudged(ranks: JudgedRanks) -> JudgedRanks:
