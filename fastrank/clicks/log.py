@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +121,64 @@ class ClickLog:
         if position is not None:
             fields["position"] = positions(position, bounds, n_rows)
         self.__dict__.update(fields)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: Any,
+        docs: str = "docs",
+        clicks: str = "clicks",
+        query: str | None = "qid",
+        position: str | None = None,
+        cluster: str | None = None,
+        weight: str | None = None,
+        *,
+        columns: Sequence[str] = (),
+    ) -> ClickLog:
+        """A log from a table with a session per row, whose documents and clicks are list columns.
+
+        `table` is a path, several, a pattern or a URI (Parquet, Arrow IPC, ORC, JSON lines), Arrow data of any make or a data frame;
+        files are read as a stream. The arguments name its columns, of which `docs`, `clicks` and `position` hold a list per session.
+        Clicks are 0 or 1 per document, or, as text, the ids of the documents that were clicked. Errors: `InputError`.
+
+        >>> import pyarrow as pa
+        >>> from fastrank.clicks import ClickLog
+        >>> table = pa.table({"qid": ["shoes", "hats"], "docs": [["a", "b"], ["c"]], "clicks": [[0, 1], [0]]})
+        >>> ClickLog.from_arrow(table)
+        ClickLog(2 sessions, 3 documents shown, 1 click, 2 queries, 3 pairs of query and document, positions 1 to 2)
+        """
+        from fastrank.clicks.reading import read_lists
+
+        return cls(**read_lists(table, docs, clicks, query, position, cluster, weight, columns))
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        session: str = "session_id",
+        doc: str = "doc_id",
+        click: str = "click",
+        query: str | None = "query_id",
+        position: str | None = "position",
+        cluster: str | None = None,
+        weight: str | None = None,
+        *,
+        columns: Sequence[str] = (),
+    ) -> ClickLog:
+        """A log from a table with a row per document shown; what a session has once stands in each of its rows.
+
+        `table` as `evaluate_table` takes it: files in any format, read as a stream, Arrow data or a data frame. The rows of a session
+        may stand anywhere and in any order, unless position=None: then each stands below the one before it. Errors: `InputError`.
+
+        >>> import pyarrow as pa
+        >>> from fastrank.clicks import ClickLog
+        >>> rows = {"session_id": [7, 7, 8], "query_id": ["shoes", "shoes", "hats"], "doc_id": ["b", "a", "c"]}
+        >>> ClickLog.from_table(pa.table(rows | {"position": [2, 1, 1], "click": [1, 0, 0]}))
+        ClickLog(2 sessions, 3 documents shown, 1 click, 2 queries, 3 pairs of query and document, positions 1 to 2)
+        """
+        from fastrank.clicks.reading import read_rows
+
+        return cls(**read_rows(table, session, doc, click, query, position, cluster, weight, columns))
 
     # --- sizes -------------------------------------------------------------------------------------------------------------------
 

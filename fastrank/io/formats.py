@@ -293,6 +293,7 @@ def _json_types(place: Place) -> dict[str, pa.DataType]:
     if len(head) == limit and len(lines) > 1:
         del lines[-1]  # cut off somewhere
     kinds: dict[str, set[type]] = {}
+    inside: dict[str, set[type]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -304,10 +305,15 @@ def _json_types(place: Place) -> dict[str, pa.DataType]:
             raise InputError(f"{place.where}, line {number}: no JSON object. Write one object a line.")
         for name, value in row.items():
             kinds.setdefault(name, set()).add(type(value))
-    return {name: _type_of(found - {type(None)}) for name, found in kinds.items()}
+            if isinstance(value, list):
+                inside.setdefault(name, set()).update(map(type, value))
+    return {name: _type_of(found - {type(None)}, inside.get(name, set()) - {type(None)}) for name, found in kinds.items()}
 
 
-def _type_of(kinds: set[type]) -> pa.DataType:
+def _type_of(kinds: set[type], inside: set[type]) -> pa.DataType:
+    if kinds == {list}:
+        # Lists that are empty so far are most likely of ids.
+        return pa.list_(_type_of(inside, set()) if inside else pa.string())
     for known, of in JSON_TYPES:
         if kinds <= known:
             return of

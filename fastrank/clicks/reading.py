@@ -1,0 +1,279 @@
+"""Click logs from tables: a session per row with list columns, or a document shown per row."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastrank.errors import InputError
+from fastrank.io.arrow import first_null, is_id, is_number, is_text, numbers, reading, single, valid
+from fastrank.io.roles import Roles
+from fastrank.io.sources import THE_TABLE, open_source
+from fastrank.io.tables import Scattered, read_columns
+
+ROWS_PER_BATCH = 1 << 20
+# What the reader of tables calls the columns of a long table, and what they are called here.
+WORDS = {"query": "session", "label": "click", "score": "position", "by": "value"}
+
+
+# --- a session per row ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ListRoles(Roles):
+    """Columns of a table with a session per row; `lists` are the columns that hold a list."""
+
+    lists: tuple[tuple[str, str], ...] = ()
+
+    def asked(self) -> Iterator[tuple[str, str]]:
+        """The lists, then the values of a session."""
+        yield from self.lists
+        yield from ((role, name) for role, name in (("weight", self.weight),) if name is not None)
+        yield from (("column", name) for name in self.by)
+
+    def check_types(self, schema: pa.Schema, text: Any = ()) -> None:
+        """Lists where there must be lists, of ids or numbers."""
+        for role, name in self.lists:
+            of = schema.field(name).type
+            if not hasattr(of, "value_type") or pa.types.is_dictionary(of) or pa.types.is_run_end_encoded(of):
+                raise InputError(
+                    f'{role} column "{name}" is {of}, not a list. Of a table with a row per document shown use ClickLog.from_table.'
+                )
+            inner = of.value_type
+            fits = {"docs": is_id(inner), "clicks": is_number(inner) or is_text(inner), "positions": is_number(inner)}[role]
+            if not fits:
+                raise InputError(
+                    f'{role} column "{name}" is {of}: cast its values to {"integers or text" if role == "docs" else "integers"}.'
+                )
+        if self.weight is not None and self.weight not in text and not is_number(schema.field(self.weight).type):
+            raise InputError(f'weight column "{self.weight}" is {schema.field(self.weight).type}, not a number: cast it to float64.')
+
+
+def read_lists(
+    table: Any,
+    docs: str,
+    clicks: str,
+    query: str | None,
+    position: str | None,
+    cluster: str | None,
+    weight: str | None,
+    columns: Sequence[str],
+) -> dict[str, Any]:
+    """The arguments of a `ClickLog`, from a table with a session per row."""
+    by = tuple(dict.fromkeys(name for name in (query, cluster, *columns) if name is not None))
+    lists = (("docs", docs), ("clicks", clicks), *((("positions", position),) if position else ()))
+    roles = _ListRoles("", None, (), weight=weight, by=by, lists=lists)
+    source = open_source(table, roles)
+    where = THE_TABLE if isinstance(source, pa.Table) else source.where
+    batches = source.to_batches() if isinstance(source, pa.Table) else source.batches(roles.columns, ROWS_PER_BATCH >> 4)
+    parts = _Parts(where)
+    with reading(where):
+        for batch in batches:
+            parts.add_lists(batch, docs, clicks, position)
+            parts.add_values(batch, weight, by)
+    return parts.arguments(query, cluster, weight, columns, source.schema)
+
+
+class _Parts:
+    """What was read so far, batch by batch. Ids are numbered at once: text repeats, and would fill the memory."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.doc: list[pa.Array] = []
+        self.click: list[np.ndarray] = []
+        self.position: list[np.ndarray] = []
+        self.sizes: list[np.ndarray] = [np.zeros(1, np.int64)]
+        self.values: dict[str, list[pa.Array]] = {}
+        self.weight: list[np.ndarray] = []
+        self.n_sessions = 0
+
+    def add_lists(self, batch: pa.RecordBatch, docs: str, clicks: str, position: str | None) -> None:
+        """The lists of a batch of sessions. A null list is an empty one."""
+        shown = batch.column(docs)
+        sizes = _sizes(shown)
+        ids = valid(single(pa.chunked_array([shown.flatten()])))
+        if (null := first_null(ids)) is not None:
+            self._refuse(f'docs column "{docs}" must not hold nulls', sizes, null, "Leave the document out, or name it")
+        clicked = batch.column(clicks)
+        inner = single(pa.chunked_array([clicked.flatten()]))
+        if is_text(inner.type):
+            flags = self._flags(ids, sizes, inner, _sizes(clicked), clicks)
+        else:
+            self._check_sizes("clicks", clicks, sizes, _sizes(clicked))
+            flags = self._whole(f'clicks column "{clicks}"', inner, sizes)
+        if position is not None:
+            ranks = batch.column(position)
+            self._check_sizes("positions", position, sizes, _sizes(ranks))
+            self.position.append(self._whole(f'positions column "{position}"', single(pa.chunked_array([ranks.flatten()])), sizes))
+        self.doc.append(ids.dictionary_encode())
+        self.click.append(flags)
+        self.sizes.append(sizes)
+        self.n_sessions += len(batch)
+
+    def add_values(self, batch: pa.RecordBatch, weight: str | None, by: Sequence[str]) -> None:
+        """What each session has once."""
+        for name in by:
+            self.values.setdefault(name, []).append(valid(single(pa.chunked_array([batch.column(name)]))).dictionary_encode())
+        if weight is not None:
+            given = numbers(pa.chunked_array([batch.column(weight)]))
+            if np.ma.isMaskedArray(given) and given.mask.any():
+                raise InputError(f'weight column "{weight}" must not be null: row {int(np.flatnonzero(given.mask)[0])} of a batch is.')
+            self.weight.append(np.asarray(given, np.float64))
+
+    def arguments(
+        self, query: str | None, cluster: str | None, weight: str | None, columns: Sequence[str], schema: pa.Schema
+    ) -> dict[str, Any]:
+        """All of it, as `ClickLog` takes it."""
+        values = {name: _whole_column(self.values.get(name, []), schema, name) for name in (query, cluster, *columns) if name is not None}
+        return {
+            "offsets": np.cumsum(np.concatenate(self.sizes)),
+            "doc": _joined_codes(self.doc) if self.doc else pa.nulls(0, pa.string()),
+            "click": np.concatenate(self.click) if self.click else np.zeros(0, np.uint8),
+            "query": None if query is None else values[query],
+            "position": np.concatenate(self.position) if self.position else None,
+            "cluster": None if cluster is None else values[cluster],
+            "weight": None if weight is None else np.concatenate([*self.weight, np.zeros(0)]),
+            "columns": {name: values[name].dictionary_decode() for name in columns},
+        }
+
+    def _whole(self, what: str, values: pa.Array, sizes: np.ndarray) -> np.ndarray:
+        if (null := first_null(values)) is not None:
+            self._refuse(f"{what} must not hold nulls", sizes, null, "Fill it, or leave the session out")
+        return np.asarray(numbers(pa.chunked_array([values])))
+
+    def _flags(self, ids: pa.Array, sizes: np.ndarray, clicked: pa.Array, n_clicked: np.ndarray, clicks: str) -> np.ndarray:
+        """Which documents of each session stand in its list of clicked ids."""
+        if (null := first_null(clicked)) is not None:
+            self._refuse(f'clicks column "{clicks}" must not hold nulls', n_clicked, null, "Leave it out of the list")
+        known = pa.concat_arrays([ids.cast(pa.large_string()), clicked.cast(pa.large_string())]).dictionary_encode().indices.to_numpy()
+        session = np.repeat(np.arange(len(sizes)), sizes)
+        n_known = int(known.max(initial=0)) + 1
+        shown = session * n_known + known[: len(ids)]
+        hit = np.repeat(np.arange(len(n_clicked)), n_clicked) * n_known + known[len(ids) :]
+        stray = np.flatnonzero(~np.isin(hit, shown))
+        if len(stray):
+            at = int(stray[0])
+            self._refuse(
+                f'clicks column "{clicks}" names {clicked[at].as_py()!r}, which the session does not show',
+                n_clicked,
+                at,
+                "Show it or leave it out",
+            )
+        return np.isin(shown, hit).astype(np.uint8)
+
+    def _check_sizes(self, role: str, name: str, sizes: np.ndarray, others: np.ndarray) -> None:
+        wrong = np.flatnonzero(sizes != others)
+        if len(wrong):
+            at = int(wrong[0])
+            raise InputError(
+                f'{role} column "{name}" must have an entry per document shown: in {self.where} row {self.n_sessions + at} has '
+                f"{others[at]} of {sizes[at]}. Write 0 for a document without a click."
+            )
+
+    def _refuse(self, rule: str, sizes: np.ndarray, at: int, cure: str) -> None:
+        row = self.n_sessions + int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+        raise InputError(f"{rule}: in {self.where} row {row} does. {cure}.")
+
+
+def _sizes(lists: pa.Array) -> np.ndarray:
+    sizes: np.ndarray = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return sizes
+
+
+def _joined_codes(parts: Sequence[pa.Array]) -> pa.Array:
+    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+
+
+def _whole_column(parts: Sequence[pa.Array], schema: pa.Schema, name: str) -> pa.Array:
+    return _joined_codes(parts) if parts else single(pa.chunked_array([], schema.field(name).type)).dictionary_encode()
+
+
+# --- a document shown per row ---------------------------------------------------------------------------------------------------
+
+
+def read_rows(
+    table: Any,
+    session: str,
+    doc: str,
+    click: str,
+    query: str | None,
+    position: str | None,
+    cluster: str | None,
+    weight: str | None,
+    columns: Sequence[str],
+) -> dict[str, Any]:
+    """The arguments of a `ClickLog`, from a table with a row per document shown, in any order of rows where positions are given."""
+    by = tuple(dict.fromkeys(name for name in (query, cluster, *columns) if name is not None))
+    with _in_our_words():
+        try:
+            return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=False)
+        except Scattered:
+            return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=True)
+
+
+def _gather(
+    table: Any,
+    session: str,
+    doc: str,
+    click: str,
+    query: str | None,
+    position: str | None,
+    cluster: str | None,
+    weight: str | None,
+    columns: Sequence[str],
+    by: Sequence[str],
+    *,
+    regroup: bool,
+) -> dict[str, Any]:
+    parts = _Parts("the table")
+    scores = [] if position is None else [position]
+    batches = read_columns(
+        table, query=session, label=click, scores=scores, doc=doc, weight=weight, by=by, rows_per_batch=ROWS_PER_BATCH, regroup=regroup
+    )
+    types: dict[str, pa.DataType] = {}
+    for batch in batches:
+        order: Any = slice(None)
+        for role, name, values in (("click", click, batch.labels), ("position", position, batch.scores.get(position or ""))):
+            if values is not None and np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+                row = batch.source_row(int(np.flatnonzero(np.ma.getmaskarray(values))[0]))
+                raise InputError(f'{role} column "{name}" must not be null: row {row} is. Fill it or filter the row out.')
+        if position is not None:
+            ranks = np.asarray(batch.scores[position])
+            owner = np.repeat(np.arange(len(batch.offsets) - 1), np.diff(batch.offsets))
+            order = np.lexsort((ranks, owner))
+            parts.position.append(ranks[order])
+        assert batch.doc_ids is not None
+        ids = batch.doc_ids if position is None else batch.doc_ids.take(pa.array(order))
+        parts.doc.append(ids.dictionary_encode())
+        parts.click.append(np.asarray(batch.labels)[order])
+        parts.sizes.append(np.diff(batch.offsets))
+        for name in by:
+            types[name] = batch.by[name].type
+            if name in (query, cluster) and (null := first_null(batch.by[name])) is not None:
+                row = batch.source_row(int(batch.offsets[null]))
+                raise InputError(f'{"query" if name == query else "cluster"} column "{name}" must not be null: row {row} is. Fill it.')
+            parts.values.setdefault(name, []).append(batch.by[name].dictionary_encode())
+        if batch.weights is not None:
+            parts.weight.append(batch.weights)
+    return parts.arguments(query, cluster, weight, columns, pa.schema(list(types.items())))
+
+
+@contextlib.contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A message of the reader of tables, with its columns called what they are here."""
+    try:
+        yield
+    except InputError as error:
+        words = re.sub(r"^(.*?\b)?(query|label|score|by)(?= column \"|: there is no column| names the column)", _word, str(error), count=1)
+        raise InputError(words.replace("within a query: in query", "within a session: in session")) from None
+
+
+def _word(found: re.Match[str]) -> str:
+    return (found[1] or "") + WORDS[found[2]]
