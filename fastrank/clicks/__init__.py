@@ -9,11 +9,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastrank.clicks.fitting import fit as fit
+    from fastrank.clicks.likelihood import Probabilities as Probabilities
+    from fastrank.clicks.likelihood import Score as Score
+    from fastrank.clicks.likelihood import probabilities as probabilities
+    from fastrank.clicks.likelihood import score as score
     from fastrank.clicks.log import ClickLog as ClickLog
+    from fastrank.clicks.models import ClickModel as ClickModel
+    from fastrank.clicks.propensities import Propensity as Propensity
+    from fastrank.clicks.propensities import SwapStrata as SwapStrata
+    from fastrank.clicks.propensities import propensity as propensity
+    from fastrank.clicks.propensities import swap_strata as swap_strata
+    from fastrank.clicks.rates import Rate as Rate
+    from fastrank.clicks.rates import ctr as ctr
+    from fastrank.clicks.rates import session_metrics as session_metrics
+    from fastrank.clicks.simulation import simulate as simulate
 
 # Where each public name is defined.
 _HOMES: dict[str, str] = {
     "ClickLog": "log",
+    **dict.fromkeys(("Propensity", "SwapStrata", "propensity", "swap_strata"), "propensities"),
+    **dict.fromkeys(("Rate", "ctr", "session_metrics"), "rates"),
+    "ClickModel": "models",
+    "fit": "fitting",
+    **dict.fromkeys(("Probabilities", "Score", "probabilities", "score"), "likelihood"),
+    "simulate": "simulation",
 }
 
 __all__ = sorted(_HOMES)
