@@ -12,11 +12,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fastrank import clicks as clicks
+    from fastrank import compat as compat
     from fastrank import metrics as metrics
     from fastrank import reference as reference
     from fastrank.comparison.agreement import kendall_tau as kendall_tau
     from fastrank.comparison.agreement import tau_ap as tau_ap
     from fastrank.comparison.discrimination import discriminative_power as discriminative_power
+    from fastrank.comparison.explanation import Explanation as Explanation
+    from fastrank.comparison.explanation import explain_difference as explain_difference
     from fastrank.comparison.intervals import Interval as Interval
     from fastrank.comparison.intervals import confidence_interval as confidence_interval
     from fastrank.comparison.outcome import Comparison as Comparison
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from fastrank.errors import InputError as InputError
     from fastrank.evaluation import Evaluation as Evaluation
     from fastrank.evaluation import Note as Note
+    from fastrank.io.grouped import GroupedQrels as GroupedQrels
     from fastrank.io.judgements import Qrels as Qrels
     from fastrank.io.judgements import Run as Run
     from fastrank.io.letor import read_letor as read_letor
@@ -66,10 +70,12 @@ if TYPE_CHECKING:
 # Where each public name is defined. None: the name is a module of the package.
 _HOMES: dict[str, str | None] = {
     "clicks": None,
+    "compat": None,
     "metrics": None,
     "reference": None,
     **dict.fromkeys(("kendall_tau", "tau_ap"), "comparison.agreement"),
     "discriminative_power": "comparison.discrimination",
+    **dict.fromkeys(("Explanation", "explain_difference"), "comparison.explanation"),
     **dict.fromkeys(("Interval", "confidence_interval"), "comparison.intervals"),
     "Comparison": "comparison.outcome",
     **dict.fromkeys(("power", "queries_needed", "smallest_difference"), "comparison.planning"),
@@ -86,6 +92,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("Worked", "explain"), "engine.worked"),
     "InputError": "errors",
     **dict.fromkeys(("Evaluation", "Note"), "evaluation"),
+    "GroupedQrels": "io.grouped",
     **dict.fromkeys(("Qrels", "Run"), "io.judgements"),
     "read_letor": "io.letor",
     "Metric": "metrics.base",

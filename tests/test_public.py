@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "evaluate_ids": lambda: fr.evaluate_ids([["a", "b"]], [{"b"}]),
     "evaluate_run": lambda: fr.evaluate_run(QRELS, RUN),
     "evaluate_table": lambda: fr.evaluate_table(table()),
+    "explain_difference": lambda: fr.explain_difference(LABELS, SCORES, OFFSETS, metric="nDCG", between=("lightgbm", "sklearn")),
     "explain": lambda: fr.explain("nDCG@2", [1, 0]),
     "kendall_tau": lambda: fr.kendall_tau([1, 2, 3], [1, 3, 2]),
     "list_metrics": lambda: fr.list_metrics(),
