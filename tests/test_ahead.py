@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fastrank.io.ahead import one_ahead
+from fastrank.io.roles import Roles
+from fastrank.io.sources import Stoppable, Stopped, open_source
+from fastrank.io.tables import read_columns
 
 
 class Source:
@@ -72,3 +78,24 @@ def test_leaving_early_closes_the_source() -> None:
 
 def test_what_is_no_generator_needs_no_closing() -> None:
     assert list(one_ahead(iter([1, 2]))) == [1, 2]
+
+
+def test_leaving_early_stops_a_reader_in_the_middle_of_a_long_item(tmp_path: Path) -> None:
+    table = pa.table({"q": ["a", "b"] * 50_000, "y": [1, 0] * 50_000, "s": [0.5] * 100_000})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1000)
+    stop, begun = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 0
+        source = Stoppable(open_source(tmp_path / "t.parquet", Roles("q", "y", ("s",))), stop)
+        for _ in source.batches(["q"], 10):
+            begun.set()
+            assert stop.wait(60)
+        yield 1
+
+    batches = one_ahead(items(), stop)
+    assert next(batches) == 0
+    assert begun.wait(60)
+    batches.close()
+    with pytest.raises(Stopped):
+        list(read_columns(tmp_path / "t.parquet", query="q", label="y", scores=["s"], stop=stop))

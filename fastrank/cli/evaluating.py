@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "tsv", "markdown", "latex")
 PATH = click.Path(path_type=Path)
 # Flags that only one of the two kinds of input has.
-TABLE_FLAGS = ("query", "label", "score", "doc_ids", "weight", "by", "scores", "groups")
+TABLE_FLAGS = ("query", "label", "score", "doc_ids", "weight", "by", "scores", "groups", "memory_limit")
 RUN_FLAGS = ("missing", "duplicates")
 
 
@@ -96,6 +96,11 @@ Examples:
     help="Also write the value of each query: to .parquet, .csv, .tsv or .jsonl; one file a system, named after it.",
 )
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Default: all processors. Never changes a bit of the result.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory for rows of scattered queries, such as 500MB, before they go through temporary files. Default: 1GB.",
+)
 @click.option("--no-progress", is_flag=True, help="Do not show how far a long run has come.")
 def evaluate(
     predictions: tuple[str, ...],
@@ -187,12 +192,11 @@ def _tables(
 def _runs(qrels: str, runs: tuple[str, ...], *, metrics: tuple[str, ...], **options: Any) -> dict[str, Evaluation]:
     """One system a run. The qrels are read once."""
     from fastrank.engine.calls import DEFAULT_METRICS
-    from fastrank.engine.runs import evaluate_run
-    from fastrank.io.judgements import Qrels
+    from fastrank.engine.runs import evaluate_run, read_judgements
 
     if (qrels, *runs).count("-") > 1:
         raise click.UsageError("standard input (-) can be one file only. Give paths for the others.", click.get_current_context())
-    judged = Qrels.read(qrels)
+    judged = read_judgements(qrels, metrics or DEFAULT_METRICS, options["convention"])
     given = {
         name: options[name] for name in ("convention", "missing", "duplicates", "depth", "judged_only", "ties", "no_relevant", "bounds")
     }

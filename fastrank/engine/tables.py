@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.ahead import one_ahead
 from fastrank.io.sources import is_one_file, readable_again
+from fastrank.io.spill import bytes_of
 from fastrank.io.tables import Scattered, read_columns
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def evaluate_table(
     bounds: bool = False,
     per_query: bool = True,
     progress: Progress | None = None,
+    memory_limit: int | str | None = None,
     threads: int | None = None,
 ) -> Evaluation | dict[str, Evaluation]:
     """Judge the rankings in a table: one row per document, read in batches of whole queries.
@@ -69,6 +72,9 @@ def evaluate_table(
         False: keep no single queries, so that memory stays constant for a file of any size.
     progress
         Called with the number of rows after each batch.
+    memory_limit
+        Files whose queries are scattered: about how much memory their rows may take, in bytes or as text such as "500MB" (None: 1 GB),
+        before they are regrouped through temporary files, in the folder that TMPDIR names. The result has the same bits.
     metrics, convention, ties, no_relevant, depth, judged_only, bounds, threads
         As `evaluate`.
 
@@ -89,11 +95,10 @@ def evaluate_table(
     def fresh() -> dict[str, Evaluator]:
         return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}
 
-    # One thread reads the next batch while the others compute the last one.
-    ahead: Callable[[Iterator[Columns]], Iterator[Columns]] = iter if threads == 1 else one_ahead
     evaluators = fresh()
     slices = [by] if isinstance(by, str) else by or ()
     roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices, "filter": filter}
+    roles["memory_limit"] = bytes_of(memory_limit)
     if is_one_file(table) and _is_letor(table):
         _check_letor_roles(names, doc, weight, by, filter)
         _feed(evaluators, _letor(table, scores, groups), progress)
@@ -102,12 +107,20 @@ def evaluate_table(
     else:
         table = readable_again(table)
         try:
-            _feed(evaluators, ahead(read_columns(table, **roles)), progress)
+            _feed(evaluators, _read(table, roles, threads), progress)
         except Scattered:
             evaluators = fresh()
-            _feed(evaluators, ahead(read_columns(table, **roles, regroup=True)), progress)
+            _feed(evaluators, _read(table, {**roles, "regroup": True}, threads), progress)
     results = {name: evaluator.result() for name, evaluator in evaluators.items()}
     return results[names[0]] if isinstance(score, str) else results
+
+
+def _read(table: Any, roles: dict[str, Any], threads: int | None) -> Iterator[Columns]:
+    """Batches, the next one read on a thread of its own while the others compute the last one."""
+    if threads == 1:
+        return read_columns(table, **roles)
+    stop = threading.Event()
+    return one_ahead(read_columns(table, **roles, stop=stop), stop)
 
 
 def _feed(evaluators: dict[str, Evaluator], batches: Iterator[Columns], progress: Progress | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -9,11 +10,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def one_ahead(items: Generator[T, None, None] | Iterator[T]) -> Generator[T, None, None]:
+def one_ahead(items: Iterator[T], stop: threading.Event | None = None) -> Generator[T, None, None]:
     """The same items in the same order, and what making one raises when its turn comes.
 
-    One item at most is made before it is asked for. Leaving early, by an exception or by ``close``, waits for the item in the making
-    and then closes ``items``, so that what they hold (open files, temporary ones) is given back.
+    One item at most is made before it is asked for. Leaving early, by an exception or by ``close``, sets ``stop``, waits for the item
+    in the making and then closes ``items``, so that what they hold (open files, temporary ones) is given back.
 
     >>> list(one_ahead(iter("abc")))
     ['a', 'b', 'c']
@@ -26,6 +27,8 @@ def one_ahead(items: Generator[T, None, None] | Iterator[T]) -> Generator[T, Non
                 coming = reader.submit(next, items, end)
                 yield item  # type: ignore[misc]  # not the end
         finally:
+            if stop is not None:
+                stop.set()
             reader.shutdown(cancel_futures=True)
             if isinstance(items, Generator):
                 items.close()

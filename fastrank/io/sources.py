@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -299,6 +300,24 @@ def _reader(table: Any, roles: Roles) -> pa.RecordBatchReader:
     raise InputError(f"table must be {KNOWN}, not {kind.__module__}.{kind.__qualname__}. For arrays use evaluate.")
 
 
+class Stopped(Exception):  # noqa: N818 - not a failure: nobody wants the rows any more
+    """What reads a source that was told to stop."""
+
+
+class Stoppable:
+    """A source that ends as soon as ``stop`` is set, by `Stopped`: reading a long file through must not outlast a Ctrl-C."""
+
+    def __init__(self, source: Source, stop: threading.Event) -> None:
+        self.where, self.schema, self._source, self._stop = source.where, source.schema, source, stop
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The same record batches."""
+        for batch in self._source.batches(columns, rows_per_batch):
+            if self._stop.is_set():
+                raise Stopped
+            yield batch
+
+
 # --- filters --------------------------------------------------------------------------------------------------------------------
 
 
@@ -314,7 +333,7 @@ class Filtered:
         """Record batches of the rows that are left."""
         n_rows = 0
         for batch in self._source.batches(self._source.schema.names, rows_per_batch):
-            kept = _filtered(pa.Table.from_batches([batch]), self._roles, n_rows).select([*columns, ROW])
+            kept = _filtered(pa.Table.from_batches([batch]), self._roles, n_rows).select(list(dict.fromkeys([*columns, ROW])))
             n_rows += len(batch)
             yield from kept.combine_chunks().to_batches()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,8 @@ from fastrank.io.arrow import first_null, joined, normal, numbers, reading, sing
 from fastrank.io.columns import Columns
 from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
 from fastrank.io.roles import Roles
-from fastrank.io.sources import ROW, THE_TABLE, Source, open_source, with_numbers
+from fastrank.io.sources import ROW, THE_TABLE, Source, Stoppable, open_source, with_numbers
+from fastrank.io.spill import DEFAULT_LIMIT, STARTS, tables_by_query
 
 
 class Scattered(Exception):  # noqa: N818 - not a failure: the reader asks for another way through the file
@@ -34,17 +36,20 @@ def read_columns(
     filter: Any = None,  # noqa: A002 - pyarrow's word
     rows_per_batch: int = 1 << 20,
     regroup: bool = False,
+    memory_limit: int = DEFAULT_LIMIT,
+    stop: threading.Event | None = None,
 ) -> Iterator[Columns]:
     """Whole queries of a table, in batches of about ``rows_per_batch`` rows; a longer query is a batch of its own.
 
     Only the columns named are read. What is wrong with names, types or the file itself is said at the call, the rest while
     iterating. A table without rows gives one `Columns` without queries, so there is always at least one.
 
-    Queries come in order of appearance, unless the rows of one stand in several places: then all are brought together in memory
-    (rows keep their order within a query) and queries come sorted by id. Arrow data is looked through beforehand. Files and datasets
-    are read as a stream, in memory that does not grow with them while ids ascend. At the first id that does not, the id column alone
-    is read to its end: if a query is scattered and batches are already out, `Scattered` is raised, and the caller starts over with
-    ``regroup=True``. Nothing else ever raises it, so a stream that can be read once never has to be read twice.
+    Queries come in order of appearance, unless the rows of one stand in several places: then all are brought together (rows keep
+    their order within a query) and queries come sorted by id. Arrow data is looked through beforehand. Files and datasets are read as
+    a stream, in memory that does not grow with them while ids ascend. At the first id that does not, the id column alone is read, to
+    its end or to the first query that is scattered: if there is one and batches are already out, `Scattered` is raised, and the caller
+    starts over with ``regroup=True``. Nothing else ever raises it, so a stream that can be read once never has to be read twice.
+    Rows of files that cannot be regrouped in ``memory_limit`` bytes go through temporary files, with the same result.
 
     Parameters
     ----------
@@ -56,6 +61,10 @@ def read_columns(
     query, label, scores, doc, weight, by
         Names of columns. Ids: text, bytes, integers, dates, booleans or decimals, in any encoding. Labels and scores: any numeric
         type. ``weight`` and ``by`` must be constant within a query.
+    rows_per_batch, regroup, memory_limit
+        See above.
+    stop
+        Another thread may set it, and the reading of a file ends by `Stopped`.
     filter
         An expression of ``pyarrow.compute``: only rows for which it is true are read. It may look at any column; those of a CSV file
         are text, except labels, scores and weights.
@@ -78,7 +87,10 @@ def read_columns(
     source = open_source(table, roles)
     if isinstance(source, pa.Table):
         return _with_place(_from_memory(source, roles, rows_per_batch), THE_TABLE)
-    batches = _from_memory(whole_table(source), roles, rows_per_batch) if regroup else _stream(source, roles, rows_per_batch)
+    if stop is not None:
+        source = Stoppable(source, stop)
+    read = _regrouped if regroup else _stream
+    batches = read(source, roles, rows_per_batch, memory_limit)
     return _with_place(batches, source.where)
 
 
@@ -97,9 +109,21 @@ def whole_table(source: Source) -> pa.Table:
 # --- whole queries --------------------------------------------------------------------------------------------------------------
 
 
+def _regrouped(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int) -> Iterator[Columns]:
+    """All rows of a source, brought together where they have to be."""
+    for table in tables_by_query(source, roles.query, memory_limit):
+        yield from _from_memory(table, roles, rows_per_batch)
+
+
 def _from_memory(table: pa.Table, roles: Roles, rows_per_batch: int) -> Iterator[Columns]:
     """Slices of a table between queries, its rows brought together first where they have to be."""
-    groups = group(_query_runs(table, roles, 0))
+    spilled = STARTS in table.schema.names
+    groups = group(_query_runs(table, roles, 0), by_id=spilled)
+    if spilled:
+        # Rows of other queries that stood between are elsewhere: only the mark tells of them.
+        starts = table.column(STARTS).to_numpy()
+        n_runs = np.add.reduceat(starts if groups.order is None else starts[groups.order], groups.offsets[:-1], dtype=np.int64)
+        groups = replace(groups, scattered=n_runs > 1)
     if groups.order is not None:
         # Access row by row needs one chunk a column, of a type that has it. The ids are known already.
         others = dict.fromkeys(name for role, name in roles.asked() if role != "query")
@@ -124,7 +148,7 @@ def _between(groups: Groups, first: int, last: int) -> Groups:
     return Groups(groups.query_ids.slice(first, last - first), offsets - offsets[0], None, groups.scattered[first:last])
 
 
-def _stream(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[Columns]:
+def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int) -> Iterator[Columns]:
     """Batches as they come from the file, as long as no query can have been seen before."""
     greatest: list[pa.Array] = []
     each_query_together = False
@@ -134,7 +158,8 @@ def _stream(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[Colum
             if _is_scattered(source, roles, rows_per_batch):
                 if first_row:
                     raise Scattered(f"{source.where}: a query's rows stand in several places.")
-                yield from _from_memory(whole_table(source), roles, rows_per_batch)
+                del part, groups, ids
+                yield from _regrouped(source, roles, rows_per_batch, memory_limit)
                 return
             each_query_together = True
         greatest = [ids[-1:]]
@@ -171,8 +196,20 @@ def _in_place(query_ids: pa.Array, offsets: np.ndarray) -> Groups:
 
 
 def _is_scattered(source: Source, roles: Roles, rows_per_batch: int) -> bool:
-    """Whether a query's rows stand in several places, from the id column alone: each run's id must be there once."""
-    ids = [find_runs(pa.chunked_array([batch.column(0)])).values for batch in source.batches([roles.query], rows_per_batch)]
+    """Whether a query's rows stand in several places, from the id column alone: each run's id must be there once.
+
+    Of all ids so far, one of each query is held. They are compared when there are twice as many, which keeps the work linear.
+    """
+    ids: list[pa.Array] = []
+    n_ids = enough = 0
+    for batch in source.batches([roles.query], rows_per_batch):
+        ids.append(find_runs(pa.chunked_array([batch.column(0)])).values)
+        n_ids += len(ids[-1])
+        if n_ids > enough:
+            heads = find_runs(pa.chunked_array(ids)).values
+            if len(heads.unique()) < len(heads):
+                return True
+            ids, n_ids, enough = [heads], len(heads), 2 * len(heads)
     heads = find_runs(pa.chunked_array(ids)).values
     return len(heads.unique()) < len(heads)
 
