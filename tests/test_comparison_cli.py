@@ -203,7 +203,7 @@ def test_bad_input_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, ar
     assert words in failure(*arguments)
 
 
-def test_the_walk_through_of_the_readme(tmp_path: Path) -> None:
+def test_a_run_of_coarse_scores_is_told_what_its_ties_could_move(tmp_path: Path) -> None:
     sample = Path(__file__).parent.parent / "bench_data" / "sample"
     coarse = tmp_path / "coarse.run"
     fields = [line.split() for line in sample.with_suffix(".run").read_text().splitlines()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank.comparison.units import values_of
+from fastrank.comparison.units import codes_of, values_of
 from fastrank.errors import InputError
 from fastrank.evaluation import Evaluation, unique_names
 
@@ -64,7 +64,7 @@ def align(systems: Mapping[str, Evaluation]) -> Aligned:
     for name, each in systems.items():
         if not isinstance(each, Evaluation):
             raise InputError(f"systems[{name!r}] must be an Evaluation, as evaluate returns it, not {type(each).__name__}.")
-    names, evaluations = tuple(map(str, systems)), tuple(systems.values())
+    names, evaluations = _names(systems), tuple(systems.values())
     for name, other in zip(names[1:], evaluations[1:], strict=True):
         _check_metrics(names[0], evaluations[0], name, other)
     rows, left_out = _match(names, evaluations)
@@ -72,7 +72,7 @@ def align(systems: Mapping[str, Evaluation]) -> Aligned:
     # The metrics of another system may stand in another order.
     columns = [[each.metrics.index(metric) for metric in first.metrics] for each in evaluations]
     values = np.array(
-        [values_of(each, name)[row][:, column].T for name, each, row, column in zip(names, evaluations, rows, columns, strict=True)]
+        [values_of(each, repr(name))[row][:, column].T for name, each, row, column in zip(names, evaluations, rows, columns, strict=True)]
     )
     return Aligned(
         names,
@@ -86,6 +86,17 @@ def align(systems: Mapping[str, Evaluation]) -> Aligned:
         _by(names, evaluations, rows),
         left_out,
     )
+
+
+def _names(systems: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Names that can be told apart, and printed in a sentence."""
+    names = tuple(map(str, systems))
+    for i, name in enumerate(names):
+        if not name.strip() or not name.isprintable():
+            raise InputError(f"systems must have names of printable characters that are not blanks alone, not {name!r}.")
+        if name in names[:i]:
+            raise InputError(f"systems must have names of their own: two are called {name!r}.")
+    return names
 
 
 # --- metrics --------------------------------------------------------------------------------------------------------------------
@@ -202,7 +213,7 @@ def _weights(names: Sequence[str], evaluations: Sequence[Evaluation], rows: Sequ
 
 
 def _by(names: Sequence[str], evaluations: Sequence[Evaluation], rows: Sequence[np.ndarray]) -> dict[str, pa.Array]:
-    import pyarrow.compute as pc
+    import pyarrow as pa
 
     by: dict[str, Any] = {}
     owner: dict[str, str] = {}
@@ -212,10 +223,11 @@ def _by(names: Sequence[str], evaluations: Sequence[Evaluation], rows: Sequence[
             if column not in by:
                 by[column], owner[column] = here, name
                 continue
-            texts = [each if by[column].type == here.type else each.cast("string") for each in (by[column], here)]
-            same = pc.fill_null(pc.equal(*texts), False).to_numpy(zero_copy_only=False) | (
-                texts[0].is_null().to_numpy(zero_copy_only=False) & texts[1].is_null().to_numpy(zero_copy_only=False)
-            )
+            there = by[column]
+            texts = [each if there.type == here.type else each.cast(pa.large_string()) for each in (there, here)]
+            # As numbers of one dictionary, null equals null and NaN equals NaN.
+            codes = codes_of(pa.concat_arrays(texts))
+            same = codes[: len(here)] == codes[len(here) :]
             if not same.all():
                 raise InputError(
                     f"{owner[column]!r} and {name!r} put {int((~same).sum())} queries into different slices of {column!r}. "

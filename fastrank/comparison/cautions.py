@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from fastrank.metrics.base import Metric
 
 FEW_QUERIES = 25
-# With fewer values that are not 0 the intervals of every method may miss their confidence: benchmarks/coverage.md.
+# With fewer values that are not 0 the intervals of every method may miss their confidence: docs/coverage.md.
 FEW_CHANGES = 20
 SATURATED = 0.95
 # Deeper than any user looks.
 DEEP = 100
+# Pairs of which a note of one kind and metric is spelt out; the further ones are counted.
+MOST_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,22 @@ class Cautions:
 
     def notes(self) -> list[Note]:
         """All notes, those on the data first."""
-        parts = [self._left_out(), self._skipped(), self._family(), self._resamples(), self._few(), self._without_spread()]
+        parts = [self._left_out(), self._skipped(), self._family(), self._resamples(), self._few_units()]
         for m in self.tested:
-            parts += [self._ties(m), self._unjudged(m), self._cutoff(m), self._nothing_to_find(m), self._saturated(m)]
+            parts += [self._few_changes(m), self._without_spread(m), self._ties(m), self._unjudged(m)]
+            parts += [self._cutoff(m), self._nothing_to_find(m), self._saturated(m)]
         return [note for part in parts for note in part]
+
+    def _told(self, notes: Iterator[Note], m: int) -> Iterator[Note]:
+        """Notes on pairs of systems: the first ones, and how many there are beyond."""
+        by_kind: dict[str, list[Note]] = {}
+        for note in notes:
+            by_kind.setdefault(note.kind, []).append(note)
+        for kind, found in by_kind.items():
+            yield from found[:MOST_TOLD]
+            further = len(found) - MOST_TOLD
+            if further > 0:
+                yield Note(kind, further, f"The same holds of {_plural(further, 'further pair')} of systems in {self._name(m)}.")
 
     # --- queries -----------------------------------------------------------------------------------------------------------------
 
@@ -97,12 +111,22 @@ class Cautions:
                 f"n_resamples={needed} or more, or for another test.",
             )
 
-    def _few(self) -> Iterator[Note]:
+    def _few_units(self) -> Iterator[Note]:
         n = self.setting.n_units
-        what = "query" if n == self.aligned.n_queries else "cluster"
-        if n < FEW_QUERIES:
-            yield Note("few_queries", n, f"{_plural(n, what)} can show large differences only, and an interval of so few is a rough guess.")
-        for found in self.differences:
+        if n == 1:
+            yield Note("few_queries", n, f"One {self._unit()} has no spread: there is no interval, and no difference can be seen.")
+        elif n < FEW_QUERIES:
+            number = _plural(n, self._unit())
+            yield Note("few_queries", n, f"{number} can show large differences only, and an interval of so few is a rough guess.")
+
+    def _unit(self) -> str:
+        return "query" if self.setting.n_units == self.aligned.n_queries else "cluster"
+
+    def _few_changes(self, m: int) -> Iterator[Note]:
+        return self._told(self._each_few_changes(m), m)
+
+    def _each_few_changes(self, m: int) -> Iterator[Note]:
+        for found in self._of(m):
             changed = found.won + found.lost
             if 0 < changed < FEW_CHANGES <= found.n_queries:
                 yield Note(
@@ -112,17 +136,21 @@ class Cautions:
                     "with fewer than 20 the interval may be too narrow, whatever the method (a 95% interval then covers 83 to 93%).",
                 )
 
-    def _without_spread(self) -> Iterator[Note]:
-        for found in self.differences:
+    def _without_spread(self, m: int) -> Iterator[Note]:
+        return self._told(self._each_without_spread(m), m)
+
+    def _each_without_spread(self, m: int) -> Iterator[Note]:
+        where = "query" if self.aligned.weights is None else "query of any weight"
+        for found in self._of(m):
             pair = f"{found.system} and {found.baseline}"
             if not found.won + found.lost:
                 yield Note("identical", found.tied, f"{pair} have the same {found.metric} on every query: p is 1.")
-            elif not found.difference.standard_error > 0:
+            elif found.difference.standard_error == 0:
                 yield Note(
                     "no_spread",
                     found.n_queries,
-                    f"{pair} differ by the same {found.difference.estimate:+.4f} in {found.metric} on every query: there is no spread, so "
-                    "t, effect size and interval say nothing; p is that of sign flips.",
+                    f"{pair} differ by the same {found.difference.estimate:+.4f} in {found.metric} on every {where}: there is no spread, "
+                    "so t, effect size and interval say nothing; p is that of sign flips.",
                 )
 
     # --- metrics -----------------------------------------------------------------------------------------------------------------
@@ -144,13 +172,16 @@ class Cautions:
         if tied and None in bounds:
             words = "evaluate with bounds=True to learn whether their order could turn the result"
             yield Note("ties", tied, f"{_plural(tied, 'query')} with equal scores: {words}.")
-        for found, least, greatest in self._moved(m, bounds):
-            yield Note(
+        moved = (
+            Note(
                 "ties",
                 tied,
                 f"Equal scores could move more than is at stake: by their order alone {found.system} minus {found.baseline} in "
                 f"{found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
             )
+            for found, least, greatest in self._moved(m, bounds)
+        )
+        yield from self._told(moved, m)
 
     def _bounds(self, s: int, m: int, sides: tuple[str, str]) -> tuple[float, float] | None:
         """The mean of both sides of a system's bounds, where it was evaluated with them; the lesser first."""
@@ -165,13 +196,16 @@ class Cautions:
     def _unjudged(self, m: int) -> Iterator[Note]:
         """What unjudged documents could do, by the bounds where there are any, else the share of them, where Judged was asked for."""
         bounds = [self._bounds(s, m, ("values", "if_relevant")) for s in range(len(self.aligned.names))]
-        for found, least, greatest in self._moved(m, bounds):
-            yield Note(
+        moved = (
+            Note(
                 "unjudged",
                 found.n_queries,
                 f"Documents that nobody judged could move more than is at stake: as all of one system's are relevant and none of the "
                 f"other's, {found.system} minus {found.baseline} in {found.metric} lies between {least:+.4f} and {greatest:+.4f}.",
             )
+            for found, least, greatest in self._moved(m, bounds)
+        )
+        yield from self._told(moved, m)
         for s, (name, evaluation) in enumerate(zip(self.aligned.names, self.aligned.evaluations, strict=True)):
             column = _judged_column(evaluation, self.aligned.metrics[m])
             if column is None or bounds[s] is not None:

@@ -57,7 +57,8 @@ class Planning:
     """How many queries one pair takes on one metric, at the level each comparison is held to.
 
     `needed`: the queries to see a difference as large as the one found (None where it is 0 or without spread); `smallest`: the smallest
-    true difference that these queries show; both with the given `power`. `curve()`: numbers of queries and the power to see the one found.
+    true difference that these queries show (NaN without spread); both with the given `power`. `curve()`: numbers of queries and the power
+    to see the one found.
     """
 
     metric: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from fastrank.comparison.findings import (
     SliceDifference,
 )
 from fastrank.comparison.significance import TESTS
+from fastrank.convention import one_of
 from fastrank.errors import InputError
 from fastrank.evaluation import to_json
 
@@ -117,17 +119,17 @@ class Comparison:
     def _pair(self, found: Difference) -> list[str]:
         """One pair: the finding, and where nothing was seen what could have been."""
         if found.verdict == IDENTICAL:
-            return [f"{found.system} and {found.baseline} have the same {found.metric} on all {found.n_queries} queries."]
+            return [f"{found.system} and {found.baseline} have the same {found.metric} on {_all_queries(found.n_queries)}."]
         d = found.difference
+        span = "no interval" if math.isnan(d.low) else f"{100 * self.confidence:g}% interval {_end(d.low)} to {_end(d.high)}"
         numbers = (
-            f"{found.mean_system:.4f} against {found.mean_baseline:.4f}, {d.estimate:+.4f} "
-            f"({100 * self.confidence:g}% interval {_end(d.low)} to {_end(d.high)}), {p_text(found.p_corrected)} by {self.method()} on "
-            f"{found.n_queries} queries"
+            f"{found.mean_system:.4f} against {found.mean_baseline:.4f}, {d.estimate:+.4f} ({span}), {p_text(found.p_corrected)} by "
+            f"{self.method()} on {_queries(found.n_queries)}"
         )
         if found.verdict in (BETTER, WORSE):
             return [f"{found.system} is {found.verdict} than {found.baseline} on {found.metric}: {numbers}."]
         sentence = f"{found.system} and {found.baseline} are not told apart on {found.metric}: {numbers}."
-        return [sentence, *(self._outlook(plan) for plan in self.planning if _same(plan, found))]
+        return [sentence, *(self._outlook(plan) for plan in self.planning if _same(plan, found) and plan.sd > 0)]
 
     def _outlook(self, plan: Planning) -> str:
         shown = f"These queries would show a difference of {plan.smallest:.4f} with {100 * plan.power:g}% power"
@@ -141,21 +143,21 @@ class Comparison:
         if self.baseline is not None:
             return [self._against(self.baseline, name, tested)]
         if all(each.verdict == IDENTICAL for each in tested):
-            return [f"{_list(list(self.systems))} have the same {name} on all {tested[0].n_queries} queries."]
+            return [f"{_list(list(self.systems))} have the same {name} on {_all_queries(tested[0].n_queries)}."]
         ranked = sorted(self.systems, key=lambda system: -sign * self.means[name][system].estimate)
         best = ranked[0]
         apart = {frozenset((each.baseline, each.system)) for each in tested if each.verdict in (BETTER, WORSE)}
         beaten = [other for other in ranked[1:] if frozenset((best, other)) in apart]
         rest = [other for other in ranked[1:] if other not in beaten]
         parts = [words + _list(names) for words, names in (("better than ", beaten), ("not told apart from ", rest)) if names]
-        family = f"{len(apart)} of {len(tested)} pairs of systems are told apart by {self.method()} on {tested[0].n_queries} queries"
+        family = f"{len(apart)} of {len(tested)} pairs of systems are told apart by {self.method()} on {_queries(tested[0].n_queries)}"
         return [f"{best} has the best {name} ({self.means[name][best].estimate:.4f}): {', '.join(parts)}.", f"{family}."]
 
     def _against(self, baseline: str, name: str, tested: list[Difference]) -> str:
         words = {BETTER: "better: ", WORSE: "worse: ", "open": "not told apart: ", IDENTICAL: "identical: "}
         found = {word: [each.system for each in tested if each.verdict == word] for word in words}
         parts = [words[word] + _list(systems) for word, systems in found.items() if systems]
-        return f"Against {baseline} on {name}, by {self.method()} on {tested[0].n_queries} queries: {'; '.join(parts)}."
+        return f"Against {baseline} on {name}, by {self.method()} on {_queries(tested[0].n_queries)}: {'; '.join(parts)}."
 
     def method(self) -> str:
         """The test and the correction, as a sentence has them."""
@@ -176,19 +178,24 @@ class Comparison:
 
     # --- queries -----------------------------------------------------------------------------------------------------------------
 
-    def movers(self, baseline: str | None = None, system: str | None = None, *, metric: str | None = None, n: int = 10) -> list[Mover]:
+    def movers(
+        self, baseline: str | None = None, system: str | None = None, *, metric: str | None = None, n: int = 10, only: str | None = None
+    ) -> list[Mover]:
         """The queries that moved most between two systems, the largest movement first; queries that did not move are left out.
 
-        By default between the first pair compared, on the primary (or first) metric. InputError for an unknown name.
+        By default between the first pair compared, on the primary (or first) metric. `only`: "gains" or "losses" of the system.
+        InputError for an unknown name.
         """
         first = self.differences[0]
         i = self._system(first.baseline if baseline is None else baseline)
         j = self._system(first.system if system is None else system)
         m = self._metric(metric or self.primary or self.names[0])
         one, other = self.values[i, m], self.values[j, m]
-        moved = np.abs(other - one)
-        moved[~(moved > 1e-12)] = 0.0
-        places = [int(q) for q in np.argsort(-moved, kind="stable")[:n] if moved[q]]
+        moved = other - one if self.metrics[m].higher_is_better else one - other
+        moved[~(np.abs(moved) > 1e-12)] = 0.0
+        if only is not None:
+            moved = np.maximum(moved if one_of("only", only, ("gains", "losses")) == "gains" else -moved, 0.0)
+        places = [int(q) for q in np.argsort(-np.abs(moved), kind="stable")[:n] if moved[q]]
         return [Mover(self.query_ids[q].as_py(), q, float(one[q]), float(other[q])) for q in places]
 
     def _system(self, name: str) -> int:
@@ -308,6 +315,14 @@ def _list(names: list[str]) -> str:
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} others"]
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+def _all_queries(count: int) -> str:
+    return "the one query" if count == 1 else f"all {count:,} queries"
 
 
 def _end(value: float) -> str:

@@ -373,7 +373,7 @@ class _Work:
                 POWER,
                 level,
                 None if needed == MOST_QUERIES else needed,
-                least(found.n_queries, sd, POWER, 1 - level) if spread else 0.0,
+                least(found.n_queries, sd, POWER, 1 - level) if spread else math.nan,
             )
 
     def _anova(self) -> dict[str, Any]:

@@ -5,13 +5,14 @@ Each has a title and a description for those who do not see it; the numbers stan
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fastrank.report.drawing import escape
 
 if TYPE_CHECKING:
     from fastrank.comparison.intervals import Interval
@@ -67,7 +68,7 @@ def svg(name: str, size: tuple[int, int], title: str, description: str, parts: S
     width, height = size
     return (
         f'<svg class="chart {kind}" role="img" aria-labelledby="{name}-t {name}-d" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}"><title id="{name}-t">{html.escape(title)}</title><desc id="{name}-d">{html.escape(description)}</desc>'
+        f'height="{height}"><title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
         + "".join(parts)
         + "</svg>"
     )
@@ -80,12 +81,12 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def text(x: float, y: float, words: str, kind: str = "label", anchor: str = "middle") -> str:
     """A line of text; `anchor` is start, middle or end."""
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{html.escape(words)}</text>'
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
     """A bar, which may have a name to show on hover."""
-    named = f"<title>{html.escape(title)}</title>" if title else ""
+    named = f"<title>{escape(title)}</title>" if title else ""
     return f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{max(width, 0.4):.4g}" height="{max(height, 0):.4g}">{named}</rect>'
 
 
@@ -127,7 +128,7 @@ def forest_row(scale: Scale, estimate: float, low: float, high: float, kind: str
                     parts.append(path([(x + 5 * way, middle - 4), (x, middle), (x + 5 * way, middle + 4)], f"whisker arrow {kind}"))
         parts.append(rect(scale(estimate) - 4, middle - 4, 8, 8, f"point {kind}"))
     return (
-        f'<svg class="chart forest" role="img" aria-label="{html.escape(words, quote=True)}" viewBox="0 0 {width:g} {height}" '
+        f'<svg class="chart forest" role="img" aria-label="{escape(words)}" viewBox="0 0 {width:g} {height}" '
         f'width="{width:g}" height="{height}">{"".join(parts)}</svg>'
     )
 

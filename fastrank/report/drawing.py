@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import html
 import io
 import os
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,12 +46,37 @@ class Grid:
 
 @dataclass(frozen=True)
 class Report:
-    """What is drawn: sentences first, then tables, (name, formula) of each metric, and notes."""
+    """What is drawn: sentences first, then tables, (name, formula) of each metric, and notes.
+
+    Control characters in names and values, which could move a terminal's cursor, are put as `visible` has them.
+    """
 
     grids: Sequence[Grid]
     formulas: Sequence[tuple[str, str]]
     notes: Sequence[str]
     lead: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        grids = [
+            dataclasses.replace(
+                grid,
+                title=visible(grid.title),
+                header=[visible(text) for text in grid.header],
+                rows=[[visible(text) for text in row] for row in grid.rows],
+            )
+            for grid in self.grids
+        ]
+        object.__setattr__(self, "grids", grids)
+        for texts in ("notes", "lead"):
+            object.__setattr__(self, texts, [visible(text) for text in getattr(self, texts)])
+
+
+def visible(text: str) -> str:
+    r"""Text without control characters but line breaks: an escape becomes \x1b, four characters."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def formulas(named: Sequence[tuple[str, Metric]]) -> list[tuple[str, str]]:
@@ -179,19 +206,27 @@ def write(text: str, console: Console, first: str = "", further: str = "", style
 
 def markdown(report: Report, _stream: TextIO | None = None) -> str:
     """Pipe tables, formulas as a list, notes as a quotation."""
-    lines = [line for sentence in report.lead for line in (sentence, "")]
+    lines = [line for sentence in report.lead for line in (_marked(sentence), "")]
     for grid in report.grids:
-        rows = [[_joined(cell).replace("|", "\\|") for cell in row] for row in (grid.header, *grid.rows)]
+        rows = [[_marked(cell) for cell in row] for row in (grid.header, *grid.rows)]
         widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
         rule = ["-" * width if c < grid.n_names else "-" * (width - 1) + ":" for c, width in enumerate(widths)]
         aligned = [
             [cell.ljust(width) if c < grid.n_names else cell.rjust(width) for c, (cell, width) in enumerate(zip(row, widths, strict=True))]
             for row in rows
         ]
-        lines += [f"**{grid.title}**", "", *(f"| {' | '.join(row)} |" for row in (aligned[0], rule, *aligned[1:])), ""]
+        lines += [f"**{_marked(grid.title)}**", "", *(f"| {' | '.join(row)} |" for row in (aligned[0], rule, *aligned[1:])), ""]
     lines += [f"- `{name}`\n  `{formula}`" for name, formula in report.formulas]
-    lines += ["", *(f"> {note}  " for note in report.notes)]
+    lines += ["", *(f"> {_marked(note)}  " for note in report.notes)]
     return "\n".join(lines)
+
+
+def _marked(text: str) -> str:
+    """Text that means itself in Markdown, inside a line: no tag, entity, emphasis, code, link or end of a cell."""
+    return _MARKUP.sub(lambda found: "\\" + found[0], _joined(text))
+
+
+_MARKUP = re.compile(r"[\\`*<|]|&(?=#?\w+;)|\](?=\()")
 
 
 _LATEX = str.maketrans(
@@ -240,8 +275,18 @@ def separated(records: Sequence[Mapping[str, Any]], delimiter: str) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, fields, delimiter=delimiter, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: show_value(value) for name, value in record.items()} for record in records)
+    writer.writerows({name: _cell(value) for name, value in record.items()} for record in records)
     return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A value in a file that a spreadsheet may open: text that it would take for a formula begins with an apostrophe."""
+    shown = show_value(value)
+    return f"'{shown}" if isinstance(value, str | bytes) and _FORMULA.match(shown) else shown
+
+
+# A sign before a number is no formula.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d+(\.\d*)?(e[+-]?\d+)?$)")
 
 
 def show_value(value: Any) -> str:
@@ -249,3 +294,8 @@ def show_value(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return "null" if value is None else str(value)
+
+
+def escape(value: Any) -> str:
+    """Text that means itself in HTML."""
+    return html.escape(visible(show_value(value)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fastrank.comparison.findings import BETTER, WORSE, Difference
 from fastrank.report import compared
-from fastrank.report.drawing import Grid, show_value
+from fastrank.report.drawing import Grid, escape
 
 
 class Column(NamedTuple):
@@ -17,11 +16,6 @@ class Column(NamedTuple):
     head: str
     cell: Callable[[Any], str]
     kind: str = ""
-
-
-def escape(value: Any) -> str:
-    """Text that means itself in HTML."""
-    return html.escape(show_value(value))
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Any], mark: Callable[[Any], str] = lambda _row: "") -> str:
@@ -44,8 +38,8 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Any], mark: Ca
 def framed(caption: str, inside: str) -> str:
     """A table with its caption, in a region that scrolls."""
     return (
-        f"<div class='scroll' role='region' tabindex='0' aria-label='{html.escape(caption, quote=True)}'>"
-        f"<table><caption><span>{html.escape(caption)}</span></caption>{inside}</table></div>"
+        f"<div class='scroll' role='region' tabindex='0' aria-label='{escape(caption)}'>"
+        f"<table><caption><span>{escape(caption)}</span></caption>{inside}</table></div>"
     )
 
 
@@ -61,7 +55,7 @@ def grid_table(grid: Grid) -> str:
 
 
 def _lines(cell: str) -> str:
-    first, *rest = html.escape(cell).split("\n")
+    first, *rest = escape(cell).split("\n")
     return "".join([first, *(f"<br><small>{each}</small>" for each in rest)])
 
 
@@ -103,7 +97,7 @@ def side(found: Difference) -> str:
 
 def verdict(found: Difference) -> str:
     """The verdict, coloured where there is one; the word says it without the colour."""
-    words = html.escape(compared.verdict(found))
+    words = escape(compared.verdict(found))
     return f"<span class='{side(found)}-word'>{words}</span>" if side(found) else words
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
+
+from fastrank.report.drawing import escape
 
 if TYPE_CHECKING:
     from fastrank.report.drawing import Grid, Report
@@ -33,17 +34,17 @@ STYLE = """
 
 def page_part(report: Report) -> str:
     """Sentences, tables, the formulas of their metrics, and notes, in one element that brings its style along."""
-    lines = ['<div class="fastrank">', f"<style>{STYLE}</style>", *(f"<p><b>{html.escape(each)}</b></p>" for each in report.lead)]
+    lines = ['<div class="fastrank">', f"<style>{STYLE}</style>", *(f"<p><b>{escape(each)}</b></p>" for each in report.lead)]
     for grid in report.grids:
-        lines += ["<table>", f"<caption>{html.escape(grid.title)}</caption>"]
+        lines += ["<table>", f"<caption>{escape(grid.title)}</caption>"]
         head = "".join(f"<th scope='col'{_named(c, grid)}>{_lines(cell)}</th>" for c, cell in enumerate(grid.header))
         lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>"]
         lines += [f"<tr>{''.join(_cell(c, cell, grid) for c, cell in enumerate(row))}</tr>" for row in grid.rows]
         lines += ["</tbody>", "</table>"]
-    entries = [f"<dt>{html.escape(name)}</dt><dd>{html.escape(formula)}</dd>" for name, formula in report.formulas]
+    entries = [f"<dt>{escape(name)}</dt><dd>{escape(formula)}</dd>" for name, formula in report.formulas]
     lines += ["<dl>", *entries, "</dl>"]
     if report.notes:
-        lines += ["<ul>", *(f"<li>{html.escape(note)}</li>" for note in report.notes), "</ul>"]
+        lines += ["<ul>", *(f"<li>{escape(note)}</li>" for note in report.notes), "</ul>"]
     return "\n".join([*lines, "</div>"])
 
 
@@ -57,5 +58,5 @@ def _cell(column: int, cell: str, grid: Grid) -> str:
 
 def _lines(cell: str) -> str:
     """The first line, and what qualifies it below."""
-    first, *rest = html.escape(cell).split("\n")
+    first, *rest = escape(cell).split("\n")
     return "<br>".join([first, *(f"<small>{line}</small>" for line in rest)])

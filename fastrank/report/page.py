@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +14,11 @@ from fastrank.comparison.findings import BETTER, WORSE, Difference, Mover, Slice
 from fastrank.evaluation import to_json
 from fastrank.report import compared
 from fastrank.report.charts import MOST_BARS, curves, forest_axis, forest_row, forest_scale, histogram, sorted_differences
-from fastrank.report.drawing import show_value
+from fastrank.report.drawing import escape, show_value
 from fastrank.report.markup import (
     Column,
     counted,
     effect,
-    escape,
     grid_table,
     percent,
     side,
@@ -124,7 +122,7 @@ class _Page:
         )
         return _PAGE.format(
             policy=_POLICY,
-            title=html.escape(self.title),
+            title=escape(self.title),
             css=CSS,
             head=self._head(),
             listed="".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in parts),
@@ -304,9 +302,8 @@ class _Page:
 
     def movers(self, found: Difference) -> tuple[list[Mover], list[Mover]]:
         """The largest losses and the largest gains of a pair."""
-        movers = self.comparison.movers(found.baseline, found.system, metric=self.metric, n=self.comparison.n_queries)
-        losses, gains = ([each for each in movers if each.difference * self.better * way > 0][:_MOVERS] for way in (-1, 1))
-        return losses, gains
+        movers = functools.partial(self.comparison.movers, found.baseline, found.system, metric=self.metric, n=_MOVERS)
+        return movers(only="losses"), movers(only="gains")
 
     def _movers(self) -> Iterator[str]:
         for found in self.pairs:
