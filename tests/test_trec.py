@@ -114,6 +114,13 @@ def test_query_ids_that_are_not_utf8_stay_bytes() -> None:
     assert fr.Qrels.read(b"\xff 0 a 1\nb 0 a 1\n").query_ids.to_pylist() == [b"\xff", b"b"]
 
 
+def test_the_last_tag_is_the_last_rows() -> None:
+    assert fr.Run.read(b"2 Q0 a 1 1 first more\n2 Q0 c 1 1 third more\n# x\n\n").last_tag == "third"
+    many = b"".join(b"%d Q0 a 1 1 t%d\n" % (row, row) for row in range(60_000))
+    assert fr.Run.read(many + b"#" * 70_000 + b"\n", threads=2).last_tag == "t59999"
+    assert fr.Run.read(b"# nothing\n").last_tag is None
+
+
 def test_the_tag_is_the_first_lines() -> None:
     assert fr.Run.read(b"# x\n2 Q0 a 1 1 first more\n1 Q0 b 1 1 second\n2 Q0 c 1 1 third\n").tag == "first"
     assert fr.Run.read(b"2 Q0 a 1 1 \xff\n").tag == "\ufffd"

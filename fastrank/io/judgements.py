@@ -318,7 +318,8 @@ class Run(Pairs):
     """The ranking of one system: a score for each document that it retrieved for each query.
 
     Made by `Run.read` from a file of lines ``query Q0 document rank score tag`` (the rank is not looked at), or by `Run.from_arrays`.
-    `len` is the number of queries; `query_ids`, `offsets` and `scores` are their ids, bounds and scores; `tag` is the first line's.
+    `len` is the number of queries; `query_ids`, `offsets` and `scores` are their ids, bounds and scores; `tag` and `last_tag` are the first
+    and the last line's.
 
     >>> import fastrank as fr
     >>> run = fr.Run.read(b"q1 Q0 d2 1 0.9 bm25\\nq1 Q0 d1 2 0.5 bm25\\n")
@@ -332,6 +333,7 @@ class Run(Pairs):
     form = RUN
 
     tag: str | None = None
+    last_tag: str | None = None
     n_longer: int = 0
     first_longer: Line | None = None
 
@@ -343,7 +345,7 @@ class Run(Pairs):
     @classmethod
     def _of_fields(cls, fields: Fields) -> Self:
         run = super()._of_fields(fields)
-        return replace(run, tag=fields.tag, n_longer=fields.n_longer, first_longer=fields.first_longer)
+        return replace(run, tag=fields.tag, last_tag=fields.last_tag, n_longer=fields.n_longer, first_longer=fields.first_longer)
 
     @classmethod
     def from_arrays(cls, query_ids: Any, doc_ids: Any, scores: Any, *, offsets: Any = None, name: str = "run") -> Self:

@@ -119,7 +119,7 @@ class _OnDisk(Text):
                 room = min(len(data) - PADDING - n, last - first - n)
                 got = file.readinto(data.data[n : n + room]) if room else 0
                 n += got or 0
-                stop = _after_last_feed(data, n)
+                stop = after_last_feed(data, n)
                 if not got and first + n < last and n + PADDING == len(data):
                     data = np.append(data, np.empty(len(data), np.uint8))  # a line longer than the buffer
                     continue
@@ -134,7 +134,7 @@ class _OnDisk(Text):
                 first, n = first + stop, n - stop
 
 
-def _after_last_feed(data: np.ndarray, n: int) -> int:
+def after_last_feed(data: np.ndarray, n: int) -> int:
     """One more than the place of the last line feed among the first n bytes; 0 where there is none."""
     while n > 0:
         first = max(n - SHORT_BLOCK, 0)

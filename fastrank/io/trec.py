@@ -22,7 +22,7 @@ from fastrank._kernel import available_threads, map_blocks
 from fastrank.arrays import frozen
 from fastrank.errors import InputError
 from fastrank.io import lines
-from fastrank.io.text import Piece, Text
+from fastrank.io.text import Piece, Text, after_last_feed
 
 # Less text than this is not worth a second thread; and each thread gets a few parts, in case others want the processor, too.
 FEWEST = 1 << 20
@@ -69,6 +69,7 @@ class Fields:
     skips: np.ndarray
     n_comments: int
     tag: str | None
+    last_tag: str | None
     n_longer: int
     first_longer: Line | None
 
@@ -122,6 +123,7 @@ class _Part:
         self.state[lines.FILLED], self.state[lines.WRONG] = id_base, -1
         self.skips: list[np.ndarray] = []
         self.tag: bytes | None = None
+        self.last_tag: bytes | None = None
         self.longer: tuple[int, bytes] | None = None
         self.fault: _Fault | None = None
 
@@ -160,13 +162,14 @@ class _Reader:
         state, odd, skips = part.state, np.empty(4 * NOTED, np.int64), np.empty(NOTED, np.int64)
         rows = (self.ids, self.start, self.stop, self.code, self.value, self.turns, self.names, self.name_stops)
         state[lines.PLACE], state[lines.FIELD] = piece.first, 0
+        n_before = int(state[lines.ROWS])
         while state[lines.PLACE] < piece.last and part.fault is None:
             state[lines.ODD] = state[lines.SKIPPED] = 0
             self.form.kernel(piece.data, ends, n_ends, piece.last, part.base, state, *powers_of_ten(), *rows, odd, skips, NOTED)
             part.skips.append(skips[: state[lines.SKIPPED]].copy())
             part.fault = self._odd_fault(piece, odd[: 4 * state[lines.ODD]]) or self._wrong_line(piece, int(state[lines.WRONG]))
-        if part.tag is None and state[lines.ROWS] and self.form is RUN:
-            part.tag = _first_tag(piece)
+        if self.form is RUN and part.fault is None and state[lines.ROWS] > n_before:
+            part.tag, part.last_tag = part.tag or _first_tag(piece), _last_tag(piece)
         if part.longer is None and state[lines.LONGER]:
             line = int(state[lines.FIRST_LONGER])
             part.longer = piece.place + line, piece.line(line)
@@ -195,6 +198,7 @@ class _Reader:
         turns, names, name_stops = (self._closed_up(array, n_turns) for array in (self.turns, self.names, self.name_stops))
         skips = [rows + n for part, n in zip(self.parts, before, strict=True) for rows in part.skips]
         tag = next((part.tag for part in self.parts if part.tag is not None), None)
+        last_tag = next((part.last_tag for part in reversed(self.parts) if part.last_tag is not None), None)
         longer = next((part.longer for part in self.parts if part.longer is not None), None)
         return Fields(
             source=self.text.name,
@@ -209,6 +213,7 @@ class _Reader:
             skips=np.concatenate(skips) if skips else np.zeros(0, np.int64),
             n_comments=int(state[:, lines.COMMENTS].sum()),
             tag=None if tag is None else tag.decode("utf-8", "replace"),
+            last_tag=None if last_tag is None else last_tag.decode("utf-8", "replace"),
             n_longer=int(state[:, lines.LONGER].sum()),
             first_longer=None if longer is None else self._line(*longer),
         )
@@ -230,6 +235,17 @@ def _first_tag(piece: Piece) -> bytes:
     """The last field of the first row of a piece that has one."""
     rows = (line.split() for line in piece.data[piece.first : piece.last].tobytes().split(b"\n"))
     return next(words for words in rows if words and not words[0].startswith(b"#"))[RUN.n_fields - 1]
+
+
+def _last_tag(piece: Piece) -> bytes:
+    """The last field of the last row of a piece that has one."""
+    stop = piece.last
+    while True:
+        start = max(after_last_feed(piece.data, stop - 1), piece.first)
+        words = piece.data[start:stop].tobytes().split()
+        if words and not words[0].startswith(b"#"):
+            return words[RUN.n_fields - 1]
+        stop = start
 
 
 def number(word: bytes) -> float:
