@@ -13,6 +13,7 @@ import numpy as np
 from fastrank.arrays import as_array, frozen, label_array, score_array
 from fastrank.convention import Convention
 from fastrank.errors import InputError
+from fastrank.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,8 @@ class QueryBatch:
     stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
     equal scores under ties="docid". Where only the judged documents are known by place, labels lists those alone, query q's from
     found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. query_ids, weights and by: one value
-    per query. pooled: a label below 0 marks a document in the pool that nobody judged; it gains nothing.
+    per query. pooled: a label below 0 marks a document in the pool that nobody judged; it gains nothing. groups: judgements by subtopic
+    or judge, of which labels has each document's greatest.
     """
 
     labels: np.ndarray
@@ -82,6 +84,7 @@ class QueryBatch:
     smallest_label: float = 0.0
     largest_label: float = 0.0
     pooled: bool = False
+    groups: Groups | None = None
     regrouped: int = 0
     ungrouped: bool = False
 

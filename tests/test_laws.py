@@ -318,7 +318,7 @@ def test_labelled_queries_take_every_shape_of_batch(batch: Batch) -> None:
 
 # --- cutoffs -------------------------------------------------------------------------------------------------------------------
 
-WITH_CUTOFF = [family for family, metric in families.items() if not metric.whole_list_only]
+WITH_CUTOFF = [family for family, metric in families.items() if not metric.whole_list_only and not metric.grouped]
 
 
 @given(family=st.sampled_from(WITH_CUTOFF), batch=batches(long=False), asked=st.lists(st.sampled_from(CUTOFFS), min_size=1, max_size=5))

@@ -22,7 +22,7 @@ LAYERS = (
     ("engine",),
     ("io", "ranking", "metrics", "reference"),
     ("evaluation",),
-    ("statistics", "batch", "gains", "convention", "arrays"),
+    ("statistics", "batch", "groups", "gains", "convention", "arrays"),
     ("errors", "_kernel"),
 )
 SIDEWAYS = {
@@ -30,6 +30,7 @@ SIDEWAYS = {
     ("batch", "arrays"),
     ("batch", "convention"),
     ("batch", "gains"),
+    ("batch", "groups"),
     ("convention", "gains"),
     ("gains", "arrays"),
 }

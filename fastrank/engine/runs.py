@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from fastrank.engine.plan import make_plan
 from fastrank.engine.run import run as run_plan
 from fastrank.errors import InputError
 from fastrank.evaluation import Note
+from fastrank.io.grouped import GroupedQrels
 from fastrank.io.join import Joined, join
 from fastrank.io.judgements import DUPLICATE_RULES, Pairs, Qrels, Run
 from fastrank.io.mapping import join_dicts, qrels_of, run_of
@@ -46,7 +48,8 @@ def evaluate_run(
         A path to a TREC file ("-": standard input), its bytes or an open file, packed or not; an `fr.Qrels` or `fr.Run`, which can be
         used again and again; a dict ``{query: {document: label or score}}``; or a table, as `evaluate_table` takes (a Parquet, Arrow,
         ORC, JSON lines or CSV file, several, Arrow data, a data frame), with columns query_id, doc_id, and label (or relevance) or
-        score. For other names: `fr.Qrels.from_table`, `fr.Run.from_table`.
+        score. For other names: `fr.Qrels.from_table`, `fr.Run.from_table`. For metrics of subtopics or judges (alpha_nDCG, AP_avgjg,
+        PrefsFul, ...) qrels is a file of judgements by group, a dict ``{query: {group: {document: label}}}`` or an `fr.GroupedQrels`.
     metrics
         Names or metrics, such as ``"nDCG@10,RR"``.
     convention
@@ -94,14 +97,23 @@ def evaluate_run(
         raise InputError("qrels and run cannot both come from standard input: give a path for one of them.")
     rules = {"skip_missing": missing == "skip", "judged_only": judged_only}
     # Bounds ask for the documents that nobody judged, which the short way of dicts leaves out.
-    joined = None if bounds else join_dicts(qrels, run, plan.convention, **rules)
+    grouped = plan.grouped is not None or isinstance(qrels, GroupedQrels)
+    joined = None if bounds or grouped else join_dicts(qrels, run, plan.convention, **rules)
     notes: tuple[Note, ...] = ()
-    if joined is None:
+    if grouped:
+        by_group, ranked = _as_grouped(qrels), _as_run(run, plan.convention, threads)
+        joined, notes = _join_grouped(by_group, ranked, plan.convention, duplicates, threads, **rules)
+    elif joined is None:
         judged, ranked = _as_qrels(qrels, threads), _as_run(run, plan.convention, threads)
         joined, notes = join_distinct(judged, ranked, plan.convention, duplicates, threads, **rules)
     result = run_plan(plan, joined.batch, threads)
     result.notes = (*result.notes, *notes_of_queries(joined, missing), *notes)
     return result
+
+
+def read_judgements(path: str, metrics: Metrics, convention: str | Convention) -> Qrels | GroupedQrels:
+    """Read a file of judgements once for several calls of `evaluate_run`: with their groups where a metric asks for them."""
+    return Qrels.read(path) if make_plan(metrics, convention).grouped is None else GroupedQrels.read(path)
 
 
 def join_distinct(
@@ -114,6 +126,27 @@ def join_distinct(
     joined = join(distinct, unique, convention, skip_missing=skip_missing, judged_only=judged_only, threads=threads)
     n_dropped = qrels.n_documents - distinct.n_documents + run.n_documents - unique.n_documents
     return joined, tuple(_notes_of_rows(qrels, run, n_dropped, duplicates))
+
+
+def _join_grouped(
+    qrels: GroupedQrels, run: Run, convention: Convention, duplicates: str, threads: int | None, *, skip_missing: bool, judged_only: bool
+) -> tuple[Joined, tuple[Note, ...]]:
+    """As `join_distinct`, with the groups of the judgements beside the batch."""
+    qrels.check(convention)
+    # The numbers of documents are no labels, whatever a convention has labels be.
+    plain = dataclasses.replace(convention, labels=None, negative_labels=True)
+    joined, notes = join_distinct(qrels.numbered, run, plain, duplicates, threads, skip_missing=skip_missing, judged_only=judged_only)
+    return dataclasses.replace(joined, batch=qrels.fill(joined.batch)), notes
+
+
+def _as_grouped(source: Any) -> GroupedQrels:
+    if isinstance(source, GroupedQrels):
+        return source
+    if isinstance(source, Mapping):
+        return GroupedQrels.from_dicts(source)
+    if isinstance(source, Qrels | Run) or is_table(source):
+        raise InputError("metrics of subtopics or judges need to know the group of each judgement: read them with fr.GroupedQrels.")
+    return GroupedQrels.read(_readable("qrels", source))
 
 
 def _as_qrels(source: Any, threads: int | None) -> Qrels:

@@ -68,6 +68,28 @@ class Measure:
 _LINEAR = {"gain": "linear"}
 _NDCG = {"gain": "linear", "discount": "log2"}
 
+_AMONG = {"": "all", "_ret": "both_retrieved", "_imp": "any_retrieved"}
+_OVER = {"simp": "preferences", "pair": "pairs", "avgjg": "judges"}
+
+# Measures of judgements by judge, which take a format of qrels of their own.
+_BY_JUDGE: dict[str, Measure] = {
+    "prefs_num_prefs_poss": Measure("NumPrefs"),
+    "prefs_num_prefs_ful": Measure("NumPrefsFul", {"among": "all"}),
+    "prefs_num_prefs_ful_ret": Measure("NumPrefsFul", {"among": "both_retrieved"}),
+    **{
+        f"prefs_{kind}{suffix}": Measure(*meaning)
+        for suffix, among in _AMONG.items()
+        for kind, meaning in (
+            *((kind, ("PrefsFul", {"among": among, "over": over})) for kind, over in _OVER.items()),
+            ("avgjg_Rnonrel", ("PrefsRnonrel", {"among": among})),
+        )
+        if (kind, suffix) != ("avgjg_Rnonrel", "_imp")
+    },
+    "map_avgjg": Measure("AP_avgjg"),
+    "P_avgjg": Measure("P_avgjg", {}, "cutoffs", _CUTOFFS),
+    "Rprec_mult_avgjg": Measure("Rprec_avgjg", {}, "multiples", _MULTIPLES),
+}
+
 # In trec_eval's order, which is that of its output. runid and relstring are texts: see TEXTS.
 MEASURES: dict[str, Measure] = {
     "num_q": Measure("NumQ"),
@@ -108,6 +130,7 @@ MEASURES: dict[str, Measure] = {
     "rbp": Measure("RBP", {"p": 0.9, "gain": "scaled"}, "persistence"),
     "rbp_resid": Measure("RBPResid", {"p": 0.9}, "persistence"),
     "unj": Measure("Unjudged", {}, "cutoffs", ("5", "10", "20")),
+    **_BY_JUDGE,
 }
 
 # Measures whose value is a text: they have no place among numbers, and nicknames leave them out.
@@ -118,7 +141,10 @@ _OFFICIAL = (*_COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_a
 NICKNAMES: dict[str, tuple[str, ...]] = {
     "official": _OFFICIAL,
     "set": (*_COUNTS, "utility", "set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
-    "all_trec": tuple(name for name in MEASURES if name not in ("dcg", "ideal_dcg", "yaap")),
+    "all_trec": tuple(name for name in MEASURES if name not in ("dcg", "ideal_dcg", "yaap", *_BY_JUDGE)),
+    "prefs": ("num_q", *tuple(_BY_JUDGE)[:6]),
+    "all_prefs": ("num_q", *(name for name in _BY_JUDGE if name.startswith("prefs_"))),
+    "qrels_jg": ("num_q", *(name for name in _BY_JUDGE if name.endswith("avgjg") and not name.startswith("prefs_"))),
 }
 
 _BY_SMALL_NAME = {name.lower(): name for name in MEASURES}

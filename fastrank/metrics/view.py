@@ -83,6 +83,8 @@ class View:
         self._answers = answers
         self._n_ranks = n_ranks
         self._made: dict[Walk, np.ndarray] = {}
+        # What metrics work out from where the documents stand.
+        self.kept: dict[object, Any] = {}
 
     def n_relevant(self, rel: float) -> np.ndarray:
         """Relevant documents of each query, unretrieved ones included."""
