@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastrank.clicks.counterfactual import Counterfactual as Counterfactual
+    from fastrank.clicks.counterfactual import evaluate as evaluate
     from fastrank.clicks.fitting import fit as fit
     from fastrank.clicks.likelihood import Probabilities as Probabilities
     from fastrank.clicks.likelihood import Score as Score
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from fastrank.clicks.likelihood import score as score
     from fastrank.clicks.log import ClickLog as ClickLog
     from fastrank.clicks.models import ClickModel as ClickModel
+    from fastrank.clicks.placement import Placement as Placement
+    from fastrank.clicks.placement import rank_in as rank_in
     from fastrank.clicks.propensities import Propensity as Propensity
     from fastrank.clicks.propensities import SwapStrata as SwapStrata
     from fastrank.clicks.propensities import propensity as propensity
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from fastrank.clicks.rates import Rate as Rate
     from fastrank.clicks.rates import ctr as ctr
     from fastrank.clicks.rates import session_metrics as session_metrics
+    from fastrank.clicks.relevances import Relevance as Relevance
+    from fastrank.clicks.relevances import relevance as relevance
     from fastrank.clicks.simulation import simulate as simulate
 
 # Where each public name is defined.
@@ -30,6 +36,9 @@ _HOMES: dict[str, str] = {
     "ClickLog": "log",
     **dict.fromkeys(("Propensity", "SwapStrata", "propensity", "swap_strata"), "propensities"),
     **dict.fromkeys(("Rate", "ctr", "session_metrics"), "rates"),
+    **dict.fromkeys(("Relevance", "relevance"), "relevances"),
+    **dict.fromkeys(("Placement", "rank_in"), "placement"),
+    **dict.fromkeys(("Counterfactual", "evaluate"), "counterfactual"),
     "ClickModel": "models",
     "fit": "fitting",
     **dict.fromkeys(("Probabilities", "Score", "probabilities", "score"), "likelihood"),

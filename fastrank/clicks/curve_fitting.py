@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank._kernel import map_blocks, query_blocks
 from fastrank.arrays import frozen
+from fastrank.clicks.blocks import summed
 from fastrank.clicks.cells import Cells
 from fastrank.clicks.curves import expected_shares, likelihood_of, link_positions, slopes_of, square_scores
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 MM_STEPS = 5
 MOST_STEPS = 200
 CLOSE = 1e-12
-# Cells per block: blocks are summed in their order, so that the number of threads changes no bit.
-BLOCK = 1 << 16
-MOST_BLOCKS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +115,7 @@ class CurveFit:
 
     def _sum(self, kernel: Callable[..., None], at: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         theta, cells = frozen(np.exp(at), np.float64), self.strata
-        return _summed(
+        return summed(
             cells.start,
             shape,
             lambda first, last, out: kernel(cells.start, cells.position, cells.n, cells.clicks, theta, first, last, out),
@@ -128,15 +125,6 @@ class CurveFit:
 
 def _slopes_in_one(start: Any, position: Any, n: Any, clicks: Any, theta: Any, first: int, last: int, out: np.ndarray) -> None:
     slopes_of(start, position, n, clicks, theta, first, last, out[0], out[1:])
-
-
-def _summed(offsets: np.ndarray, shape: tuple[int, ...], work: Callable[[int, int, np.ndarray], None], threads: int | None) -> np.ndarray:
-    """The sum of what each block adds to an array of zeros, in the order of the blocks."""
-    size = max(BLOCK, (int(offsets[-1]) + len(offsets)) // MOST_BLOCKS)
-    number = {first: b for b, (first, _) in enumerate(query_blocks(offsets, size))}
-    parts = np.zeros((len(number), *shape))
-    map_blocks(lambda first, last: work(first, last, parts[number[first]]), offsets, documents=size, threads=threads)
-    return parts.sum(axis=0) if len(parts) != 1 else parts[0]
 
 
 def squared_scores(
@@ -199,7 +187,7 @@ def squared_scores(
         )
         spare.append(scratch)
 
-    sums = _summed(frozen(sizes, np.int64), (n_positions, n_positions), work, threads)
+    sums = summed(frozen(sizes, np.int64), (n_positions, n_positions), work, threads)
     return sums, _clusters_that_enter(log, stratum)
 
 
