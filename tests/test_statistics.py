@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from fastrank import statistics
 from fastrank.errors import InputError
-from fastrank.statistics import SCALE, Moments
+from fastrank.statistics import SCALE, Moments, t_quantile
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SHARES = st.floats(0, 1)
@@ -201,6 +202,28 @@ def test_the_interval_is_students(n: int, confidence: float) -> None:
     x = np.random.default_rng(n).random(n)
     expected = stats.t.interval(confidence, n - 1, loc=np.mean(x), scale=stats.sem(x))
     assert Moments.of(x).interval(confidence) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_quantile_has_the_closed_forms_of_few_degrees_of_freedom() -> None:
+    for confidence in (1e-12, 0.001, 0.3, 0.5, 0.95, 0.999, 1 - 2.0**-30, 1 - 2.0**-50):
+        beyond = 1 - confidence
+        for_two = confidence * math.sqrt(2 / (beyond * (1 + confidence)))
+        for_one = math.tan(math.pi * confidence / 2) if confidence < 0.5 else 1 / math.tan(math.pi * beyond / 2)
+        assert t_quantile(confidence, 2) == pytest.approx(for_two, rel=3e-15)
+        assert t_quantile(confidence, 1) == pytest.approx(for_one, rel=3e-15)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 20, 199, 200, 201, 5000, 10**6, 10**9])
+def test_the_quantile_is_scipys(freedom: int) -> None:
+    for confidence in (0.3, 0.5, 0.8, 0.9, 0.95, 0.99):
+        assert t_quantile(confidence, freedom) == pytest.approx(special.stdtrit(freedom, (1 + confidence) / 2), rel=3e-14)
+    for beyond in (2.0**-10, 2.0**-20, 2.0**-30):  # as far as double precision of the confidence tells it
+        assert 2 * special.stdtr(freedom, -t_quantile(1 - beyond, freedom)) == pytest.approx(beyond, rel=1e-15 / beyond)
+
+
+def test_the_quantile_of_many_degrees_of_freedom_is_the_normal_one() -> None:
+    for confidence in (0.5, 0.95, 0.999):
+        assert t_quantile(confidence, 10**15) == pytest.approx(special.ndtri((1 + confidence) / 2), rel=1e-13)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, math.nan])
