@@ -18,7 +18,7 @@ from fastrank.metrics import Metric, families
 from fastrank.metrics.grammar import trec_metrics
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
-CASES = [random_case(seed, parts=seed % 2 == 1, ties=seed % 3 > 0) for seed in range(24)]
+CASES = [random_case(seed, parts=seed % 2 == 1, ties=seed % 3 > 0) for seed in range(16)]
 
 
 def evaluate(case: Case, metrics: Any = EVERY, **options: Any) -> fr.Evaluation:
@@ -61,6 +61,11 @@ def test_the_engine_is_the_reference(case: Case, ties: str) -> None:
         assert_is_reference(evaluate(case), case)
     else:
         assert_is_reference(evaluate(case, ties=ties), case)
+
+
+def test_the_reference_refuses_other_orders_of_equal_scores() -> None:
+    with pytest.raises(InputError, match="ties must be docid or input"):
+        fr.reference.st_recall({"q": {"1": {"a": 1}}}, {"q": {"a": 1.0}}, ties="worst")
 
 
 @pytest.mark.parametrize("case", CASES[:8])
@@ -138,15 +143,24 @@ def test_other_metrics_see_the_greatest_label_of_a_document() -> None:
 
 @pytest.mark.parametrize("case", CASES[:12])
 def test_the_greedy_order_has_exactly_1(case: Case) -> None:
-    names = [metric for metric in EVERY if metric.family in ("alpha_nDCG", "nERR_IA", "nNRBP") and metric.k is None]
-    for metric in names:
-        options = metric.fill(fr.conventions["trec_eval"])
+    for metric in (m.alpha_nDCG(), m.alpha_nDCG(alpha=0.2, k=4), m.nERR_IA(rel=2), m.nNRBP(beta=0.8)):
+        filled: Any = metric.fill(fr.conventions["trec_eval"])
         for query, groups in case.qrels.items():
-            subtopics = [{name for labels in flat({"": parts}) for name, label in labels.items() if label >= options.rel} for parts in groups.values()]  # type: ignore[attr-defined]  # fmt: skip
-            order = fr.reference._grouped._greedy([each for each in subtopics if each], options.alpha)  # type: ignore[attr-defined]
+            subtopics = [
+                {name for labels in flat({"": parts}) for name, label in labels.items() if label >= filled.rel} for parts in groups.values()
+            ]
+            order = greedy_order([documents for documents in subtopics if documents], filled.alpha)
             run = {query: {name: float(-place) for place, name in enumerate(order)} or {"unjudged": 1.0}}
-            value = evaluate(Case({query: groups}, run), metric).values[0, 0]
-            assert value == 1.0 or not order
+            assert evaluate(Case({query: groups}, run), metric).values[0, 0] == float(bool(order))
+
+
+def greedy_order(subtopics: list[set[str]], alpha: float) -> list[str]:
+    """At each rank the document of the greatest gain; of equal ones that of the greatest id."""
+    left, order = sorted(set().union(*subtopics), key=str.encode, reverse=True), list[str]()
+    while left:
+        gains = [sum((1 - alpha) ** len(documents & set(order)) for documents in subtopics if name in documents) for name in left]
+        order.append(left.pop(gains.index(max(gains))))
+    return order
 
 
 def test_one_subtopic_and_one_relevant_document_make_alpha_ndcg_ndcg() -> None:
@@ -190,7 +204,7 @@ def test_the_worked_example_of_a_family_is_right(family: str) -> None:
     name, _, rest = (said[1] + said[2]).partition(" = ")
     formula, *result = rest.partition(",")[0].split(" = ")
     value = evaluate(EXAMPLES[family], name).values[0, 0]
-    assert value == pytest.approx(eval(formula, {"log2": math.log2}), abs=1e-15)
+    assert value == pytest.approx(eval(formula, {"log2": math.log2}), abs=1e-15)  # noqa: S307  (the text is the package's)
     assert all(value == pytest.approx(float(shown), abs=0.5e-4) for shown in result)
 
 
@@ -219,7 +233,7 @@ def test_diversity_is_ndevals() -> None:
 
     random = np.random.default_rng(7)
     compared = 0
-    for seed in range(200):
+    for seed in range(120):
         case = random_case(1000 + seed, ties=False)
         alpha, beta, rel = float(random.choice([0.5, 0.25, 0.8, 0, 1])), float(random.choice([0.5, 0.3, 0.9])), int(random.integers(1, 3))
         # Its ERR-IA and alpha-DCG are not normalised at cutoff 1.
@@ -235,7 +249,7 @@ def test_diversity_is_ndevals() -> None:
                 theirs = np.nan_to_num([found[query][name] for name in named])
                 np.testing.assert_allclose(values, theirs, **CLOSE)
                 compared += len(named)
-    assert compared > 10_000
+    assert compared > 5_000
 
 
 def _as_ndeval_has_it(name: str, rel: int, alpha: float, beta: float) -> Metric:
