@@ -34,9 +34,10 @@ SIDEWAYS = {
     ("convention", "gains"),
     ("gains", "arrays"),
 }
-# An Evaluation draws itself as a table, reads the name in result[name] and can be summarised by the bootstrap; a Comparison draws itself:
-# all inside the function that does so.
+# An Evaluation draws itself as a table, reads the name in result[name] and can be summarised by the bootstrap; a Comparison and what
+# is told from clicks draw themselves: all inside the function that does so.
 UPWARD = {("evaluation", "report"), ("evaluation", "metrics"), ("evaluation", "comparison"), ("comparison", "report")}
+UPWARD |= {("clicks", "report")}
 
 # Outside libraries and the only rooms that may import them. What stands under LATE is imported inside a function, never at a module's head.
 ROOMS = {

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastrank.clicks.counterfactual import Counterfactual as Counterfactual
     from fastrank.clicks.counterfactual import evaluate as evaluate
+    from fastrank.clicks.design import SwapSample as SwapSample
+    from fastrank.clicks.design import swap_sample as swap_sample
     from fastrank.clicks.fitting import fit as fit
+    from fastrank.clicks.interleaving import Interleaving as Interleaving
+    from fastrank.clicks.interleaving import interleave_score as interleave_score
     from fastrank.clicks.likelihood import Probabilities as Probabilities
     from fastrank.clicks.likelihood import Score as Score
     from fastrank.clicks.likelihood import probabilities as probabilities
@@ -38,6 +42,8 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys(("Rate", "ctr", "session_metrics"), "rates"),
     **dict.fromkeys(("Relevance", "relevance"), "relevances"),
     **dict.fromkeys(("Placement", "rank_in"), "placement"),
+    **dict.fromkeys(("Interleaving", "interleave_score"), "interleaving"),
+    **dict.fromkeys(("SwapSample", "swap_sample"), "design"),
     **dict.fromkeys(("Counterfactual", "evaluate"), "counterfactual"),
     "ClickModel": "models",
     "fit": "fitting",

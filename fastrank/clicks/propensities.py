@@ -178,14 +178,14 @@ def propensity(
 
     Examples
     --------
-    Document x was clicked 2 times of 4 at position 1 and once of 4 at 2; in the ratio of the sums, theta_2 = (1 / 4) / (2 / 4):
+    Rankers put x and y at position 1 and at 2. Their clicks by impressions are 20 / 100 and 10 / 100 for x, 5 / 50 and 10 / 200 for y:
 
     >>> from fastrank.clicks import ClickLog, propensity
-    >>> log = ClickLog(
-    ...     [0, 2, 4, 6, 8, 10, 12, 14, 16], doc=list("xyxyxyxyyxyxyxyx"), click=[1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 0]
-    ... )
-    >>> propensity(log).theta.tolist()
-    [1.0, 0.75]
+    >>> cells = [("x", 1, 100, 20), ("x", 2, 100, 10), ("y", 1, 50, 5), ("y", 2, 200, 10)]
+    >>> doc, position, click = zip(*[(d, k, i < c) for d, k, n, c in cells for i in range(n)])
+    >>> log = ClickLog(range(451), doc, click, position=position)
+    >>> propensity(log).theta.round(9).tolist()
+    [1.0, 0.5]
     """
     level = check_level(level)
     if isinstance(anchor, bool) or not isinstance(anchor, int | np.integer) or not 1 <= anchor <= max(log.n_positions, 1):

@@ -39,17 +39,22 @@ _DARK = {
 }
 
 
+def colours_of(dark: bool) -> dict[str, str]:
+    """The colours of a figure by what they are for."""
+    return _DARK if dark else _LIGHT
+
+
 def comparison_figure(comparison: Comparison, *, dark: bool = False) -> Figure:
     """The forest plot of the differences, and each query's difference for the first pair on the deciding metric.
 
     Of two systems all metrics are shown, of more those that are tested.
     """
-    colours = _DARK if dark else _LIGHT
+    colours = colours_of(dark)
     many = len(comparison.systems) > 2
     names = [name for name in comparison.names if not (many and comparison.watched(name))]
     found = [each for name in names for each in compared.listed(comparison, name)]
     rows = len(found)
-    figure, (forest, queries) = _figure(colours, (10.0 if many else 8.0, 0.9 + 0.32 * rows + 3.0), [0.6 + 0.32 * rows, 2.4])
+    figure, (forest, queries) = new_figure(colours, (10.0 if many else 8.0, 0.9 + 0.32 * rows + 3.0), [0.6 + 0.32 * rows, 2.4])
     _forest(forest, colours, comparison, found)
     _queries(queries, colours, comparison)
     return figure
@@ -57,10 +62,10 @@ def comparison_figure(comparison: Comparison, *, dark: bool = False) -> Figure:
 
 def evaluation_figure(evaluation: Evaluation, *, confidence: float = 0.95, dark: bool = False) -> Figure:
     """Each metric's mean with its t interval, and the distribution of its values over queries."""
-    colours = _DARK if dark else _LIGHT
+    colours = colours_of(dark)
     rows = evaluation.summary(confidence).rows
     n_panels = 1 if evaluation.values is None else 2
-    figure, panels = _figure(colours, (8.0, 0.9 + 0.45 * len(rows)), [1.0, 1.0][:n_panels], side_by_side=True)
+    figure, panels = new_figure(colours, (8.0, 0.9 + 0.45 * len(rows)), [1.0, 1.0][:n_panels], side_by_side=True)
     places = np.arange(len(rows))[::-1]
     means = panels[0]
     for place, row in zip(places, rows, strict=True):
@@ -77,7 +82,9 @@ def evaluation_figure(evaluation: Evaluation, *, confidence: float = 0.95, dark:
     return figure
 
 
-def _figure(colours: dict[str, str], size: tuple[float, float], shares: list[float], *, side_by_side: bool = False) -> tuple[Figure, Any]:
+def new_figure(
+    colours: dict[str, str], size: tuple[float, float], shares: list[float], *, side_by_side: bool = False
+) -> tuple[Figure, Any]:
     """A figure with panels above each other or side by side. It belongs to no window: nothing is left open in pyplot."""
     try:
         from matplotlib.figure import Figure
