@@ -65,7 +65,7 @@ class SetAP(RecallLike):
 
     def values(self, view: View) -> np.ndarray:
         hits = self.columns(view).hits
-        return share_of(hits, view.n_retrieved) * share_of(hits, view.n_relevant(self.least))
+        return share_of(hits * hits, view.n_retrieved * view.n_relevant(self.least))
 
     def work(self, ranking: Ranking) -> Work:
         found, n_relevant, n_retrieved = self.hits_work(ranking), self.relevant_in(ranking), ranking.n_retrieved
