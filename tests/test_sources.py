@@ -31,6 +31,7 @@ import fastrank.engine.tables
 from fastrank import cli
 from fastrank.errors import InputError
 from fastrank.evaluation import Evaluation
+from fastrank.io import formats
 from fastrank.io.arrow import NotANumber, numbers_of_text
 from fastrank.io.tables import Scattered, read_columns
 
@@ -522,6 +523,21 @@ def test_json_fields_that_come_later_than_nulls_take_the_type_of_their_role(tmp_
     assert batch.first_row == late
 
 
+def test_json_lines_are_read_in_pieces_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written("t.jsonl", to_json_lines)(TABLE, tmp_path)
+    rows_together = [json.dumps({"q": "a", "y": row, "s": row}) for row in range(50)]
+    late_fraction = csv_file(tmp_path, "\n".join([*rows_together, '{"q": "b", "y": 0.5, "s": 0.5}']), "late.jsonl")
+    blank = csv_file(tmp_path, "\n" * 300 + "\n".join(rows_together) + "\n\n", "blank.jsonl")
+    for piece in (1, 100, 1000):
+        monkeypatch.setattr(formats, "PIECE", piece)
+        same(evaluated(path), EXPECTED)
+        [batch] = read_columns(late_fraction, query="q", label="y", scores=["s"])
+        assert batch.labels.tolist() == batch.scores["s"].tolist() == [*range(50), 0.5]
+        [batch] = read_columns(blank, query="q", label="y", scores=["s"])
+        assert batch.scores["s"].tolist() == [*range(50)]
+        assert batch.scores["s"].dtype == np.int64
+
+
 # --- filters --------------------------------------------------------------------------------------------------------------------
 
 
@@ -636,7 +652,11 @@ CONTENTS = {
         "t.jsonl",
         'score column "s" is string',
     ),
-    "mixed ids": (b'{"q": "a", "d": 1, "y": 1, "s": 1, "t": 1, "w": 1, "seg": "a", "year": 1}\n{"q": 7}\n', "t.jsonl", "t.jsonl"),
+    "mixed ids": (
+        b'{"q": "a", "d": 1, "y": 1, "s": 1, "t": 1, "w": 1, "seg": "a", "year": 1}\n{"q": 7}\n',
+        "t.jsonl",
+        't.jsonl: column "q" must hold',
+    ),
     "a key twice": (b'{"q": "a", "q": "a", "d": 1, "y": 1, "s": 1, "t": 1, "w": 1, "seg": "a", "year": 1}\n', "t.jsonl", "specified twice"),
 }
 

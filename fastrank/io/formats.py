@@ -28,6 +28,8 @@ from fastrank.io.roles import IDS, Roles
 HEAD = 1 << 20
 # The longest line that a CSV or JSON file may have.
 BLOCK = 1 << 24
+# How much of a JSON file is read at a time.
+PIECE = 2 * BLOCK
 
 COMPRESSION = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bz2"}
 COMPRESSED_SUFFIX = re.compile(r"\.(gz|gzip|zst|zstd|lz4|bz2)$")
@@ -260,30 +262,54 @@ class JsonRows:
     untyped: ClassVar[bool] = False
 
     def __init__(self, place: Place, roles: Roles) -> None:
+        self.place = place
         types = _json_types(place)
+        found = {name: types[name] for name in roles.read(list(types)) if name in types}
+        mixed = next((name for name in roles.columns if name in found and pa.types.is_struct(found[name])), None)
+        if mixed is not None:
+            raise InputError(f'{place.where}: column "{mixed}" must hold nothing but text, or numbers, or booleans. Write all lines alike.')
+        types |= {name: _json_type(name, of, roles) for name, of in found.items()}
+        # A fraction may come after whole numbers only. Where the type makes no difference but to ids, only reading tells.
+        doubtful = [name for name in found if pa.types.is_integer(types[name]) and not _own_roles(name, roles) & {*IDS}]
+        if doubtful and not self._are_whole(doubtful):
+            types |= dict.fromkeys(doubtful, pa.float64())
         self.schema = pa.schema(list(types.items()))
-        names = [name for name in roles.read(list(types)) if name in types]
-        asked = pa.schema([(name, _json_type(name, types[name], roles)) for name in names])
+
+    def _are_whole(self, names: list[str]) -> bool:
         try:
-            self._table = _read_json(place, asked)
+            for piece in self._pieces():
+                _read_json(piece, pa.schema(dict.fromkeys(names, pa.int64())))
         except pa.ArrowInvalid:
-            # A fraction may come after whole numbers only.
-            wider = pa.schema([(each.name, pa.float64() if pa.types.is_integer(each.type) else each.type) for each in asked])
-            self._table = _read_json(place, wider)
-        for each in self._table.schema:
-            self.schema = self.schema.set(self.schema.names.index(each.name), each)
+            return False
+        return True
 
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """Record batches of at most ``rows_per_batch`` rows."""
-        yield from self._table.select(columns).to_batches(rows_per_batch)
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for piece in self._pieces():
+            yield from _read_json(piece, schema).to_batches(rows_per_batch)
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Whole lines of the file, some blocks at a time."""
+        begun = b""
+        with self.place.stream() as source:
+            while read := source.read(PIECE):
+                whole, feed, rest = read.rpartition(b"\n")
+                if feed:
+                    yield begun + whole
+                begun = rest if feed else begun + rest
+        if begun:
+            yield begun
 
 
-def _read_json(place: Place, schema: pa.Schema) -> pa.Table:
+def _read_json(text: bytes, schema: pa.Schema) -> pa.Table:
+    """The columns of lines that have these; nothing for blank ones."""
     from pyarrow import json as arrow_json
 
     parsing = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    with place.stream() as source:
-        return arrow_json.read_json(source, arrow_json.ReadOptions(block_size=BLOCK), parsing)
+    if not text.strip():
+        return schema.empty_table()
+    return arrow_json.read_json(pa.BufferReader(text), arrow_json.ReadOptions(block_size=BLOCK), parsing)
 
 
 def _json_types(place: Place) -> dict[str, pa.DataType]:
@@ -320,12 +346,16 @@ def _type_of(kinds: set[type], inside: set[type]) -> pa.DataType:
     return pa.struct([])
 
 
+def _own_roles(name: str, roles: Roles) -> set[str]:
+    return {role for role, asked in roles.asked() if asked == name}
+
+
 def _json_type(name: str, of: pa.DataType, roles: Roles) -> pa.DataType:
-    """A column of nothing but null so far may still become what its role wants."""
-    if not pa.types.is_null(of):
-        return of
-    own = {role for role, asked in roles.asked() if asked == name}
-    return pa.string() if own & {*IDS, "by"} or not own else pa.float64()
+    """Labels and weights are doubles; a column of nothing but null so far may still become what its role wants."""
+    own = _own_roles(name, roles)
+    if pa.types.is_null(of):
+        return pa.string() if own & {*IDS, "by"} or not own else pa.float64()
+    return pa.float64() if pa.types.is_integer(of) and own and own <= {"label", "weight"} else of
 
 
 IPC_FILE = b"ARROW1"
