@@ -323,6 +323,17 @@ def test_a_summary_shows_its_method() -> None:
     assert evaluation().summary().interval_title == "95% interval"
 
 
+@pytest.mark.parametrize("method", ["t", "studentised"])
+def test_a_mean_that_rests_on_few_queries_is_noted(method: str) -> None:
+    labels = np.zeros((40, 2))
+    labels[:7, 0] = 1
+    few, many = (fr.evaluate(labels[:n], metrics=["RR", "P@1"]).summary(method=method, n_resamples=100) for n in (40, 10))
+    assert [(note.kind, note.count) for note in few.notes if note.kind == "few_values"] == [("few_values", 7)] * 2
+    assert "RR is 0 on all but 7 of 40 queries" in repr(few)
+    # So few queries speak for themselves.
+    assert not [note for note in many.notes if note.kind == "few_values"]
+
+
 def test_a_summary_takes_clusters_from_a_column() -> None:
     users = [f"user {i // 3}" for i in range(60)]
     result = evaluation(by={"user": users})

@@ -46,6 +46,14 @@ def test_few_queries_that_differ_are_noted() -> None:
     assert "differ on 5 queries of 100" in next(note.message for note in found.notes if note.kind == "few_changes")
 
 
+def test_a_mean_that_rests_on_few_queries_is_noted() -> None:
+    found = compare(per_query([0.0] * 60 + [0.5] * 5, [0.0] * 30 + [0.5] * 35))
+    [told] = [note for note in found.notes if note.kind == "few_values"]
+    assert told.count == 5
+    assert told.message.startswith("P@10 of one is 0 on all but 5 queries of 65: with fewer than 20")
+    assert "few_values" not in kinds(compare(per_query([0.0] * 40 + [0.5] * 25, [0.0] * 30 + [0.5] * 35)))
+
+
 def test_ties_that_could_turn_the_result_are_noted() -> None:
     labels, _ = labels_and_scores(60, {"x": 0.5})
     flat, ordered = np.zeros(labels.shape), np.round(0.1 * labels + np.random.default_rng(0).normal(size=labels.shape))

@@ -258,7 +258,7 @@ def test_a_histogram_of_values_beyond_one_has_its_own_range() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_figures_are_drawn_for_both_grounds(two: tuple[fr.Comparison, Any], tmp_path: Path, dark: bool) -> None:
     pytest.importorskip("matplotlib")
-    tiny = compared({"a": 0.2, "b": 0.9}, n_queries=6, interval="studentised")[0]
+    tiny = compared({r"a $\no{formula": 0.2, "b": 0.9}, n_queries=6, interval="studentised")[0]
     many = compared({"a": 0.2, "b": 0.4, "c": 0.5})[0]
     without = fr.Evaluator(["RR"], per_query=False)
     without.update([[1, 0], [0, 1]])

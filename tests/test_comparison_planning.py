@@ -195,6 +195,13 @@ def test_fine_metrics_tell_more_apart_than_coarse_ones() -> None:
     assert ndcg.queries_half < p1.queries_half
 
 
+def test_each_cutoff_and_discount_has_a_power_of_its_own() -> None:
+    metrics = ["nDCG@1", "nDCG@10", "nDCG(discount='zipf')@10"]
+    found = fr.discriminative_power(systems(60, QUALITIES, metrics), test="t", correction="none")
+    assert [each.metric for each in found] == metrics
+    assert len({each.queries_half for each in found}) == 3
+
+
 @pytest.mark.compiled
 @pytest.mark.slow
 def test_from_how_many_queries_on_is_borne_out_by_drawing_so_many() -> None:

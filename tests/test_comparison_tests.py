@@ -79,6 +79,13 @@ def test_sampled_sign_flips_equal_scipy_within_chance() -> None:
     assert ours == pytest.approx(theirs, abs=5 * math.sqrt(2 * theirs * (1 - theirs) / 10_000))
 
 
+def test_sampled_sign_flips_equal_ranx_within_chance() -> None:
+    theirs = pytest.importorskip("ranx.statistical_tests.fisher_randomization_test", reason="ranx is not installed")
+    row = np.random.default_rng(6).normal(0.05, 0.4, 200)
+    p = theirs.fisher_randomization_test(row, np.zeros(200), 10_000, 0.01, 0)[0]
+    assert permutation(differences(row), CHANCE)[0] == pytest.approx(p, abs=5 * math.sqrt(2 * p * (1 - p) / 10_000))
+
+
 def test_p_of_a_sample_is_never_zero() -> None:
     row = np.full(200, 0.5) + np.random.default_rng(0).random(200) / 100
     assert permutation(differences(row), FEW)[0] == 1 / 201

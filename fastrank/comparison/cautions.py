@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank.comparison.resampling import MOST_ENUMERATED
-from fastrank.evaluation import Evaluation, Note
+from fastrank.evaluation import ACHIEVED, FEW_VALUES, Evaluation, Note
 
 if TYPE_CHECKING:
     from fastrank.comparison.alignment import Aligned
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fastrank.metrics.base import Metric
 
 FEW_QUERIES = 25
-# With fewer values that are not 0 the intervals of every method may miss their confidence: docs/coverage.md.
-FEW_CHANGES = 20
 SATURATED = 0.95
 # Deeper than any user looks.
 DEEP = 100
@@ -58,7 +56,7 @@ class Cautions:
         """All notes, those on the data first."""
         parts = [self._left_out(), self._skipped(), self._family(), self._resamples(), self._few_units()]
         for m in self.tested:
-            parts += [self._few_changes(m), self._without_spread(m), self._ties(m), self._unjudged(m)]
+            parts += [self._few_changes(m), self._few_values(m), self._without_spread(m), self._ties(m), self._unjudged(m)]
             parts += [self._cutoff(m), self._nothing_to_find(m), self._saturated(m)]
         return [note for part in parts for note in part]
 
@@ -128,13 +126,26 @@ class Cautions:
     def _each_few_changes(self, m: int) -> Iterator[Note]:
         for found in self._of(m):
             changed = found.won + found.lost
-            if 0 < changed < FEW_CHANGES <= found.n_queries:
+            if 0 < changed < FEW_VALUES <= found.n_queries:
                 yield Note(
                     "few_changes",
                     changed,
                     f"{found.system} and {found.baseline} differ on {_plural(changed, 'query')} of {found.n_queries} in {found.metric}: "
-                    "with fewer than 20 the interval may be too narrow, whatever the method (a 95% interval then covers 83 to 93%).",
+                    f"with fewer than {FEW_VALUES} the interval may be too narrow ({ACHIEVED}).",
                 )
+
+    def _few_values(self, m: int) -> Iterator[Note]:
+        """The system whose mean rests on the fewest queries."""
+        values = self.aligned.values[:, m]
+        filled = np.count_nonzero(np.nan_to_num(values), axis=1)
+        s = int(filled.argmin())
+        if 0 < filled[s] < FEW_VALUES <= values.shape[1]:
+            yield Note(
+                "few_values",
+                int(filled[s]),
+                f"{self._name(m)} of {self.aligned.names[s]} is 0 on all but {_plural(int(filled[s]), 'query')} of {values.shape[1]:,}: "
+                f"with fewer than {FEW_VALUES} the interval of its mean may be too narrow ({ACHIEVED}).",
+            )
 
     def _without_spread(self, m: int) -> Iterator[Note]:
         return self._told(self._each_without_spread(m), m)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def evaluation_figure(evaluation: Evaluation, *, confidence: float = 0.95, dark:
     for place, row in zip(places, rows, strict=True):
         _interval(means, place, row.mean, row.low, row.high, colours["better"])
     _named(means, places, [f"{row.name}  {row.mean:.4f}" for row in rows], colours)
-    means.set_xlabel(f"mean and {100 * confidence:g}% interval over {evaluation.n_queries} queries", color=colours["soft"])
+    means.set_xlabel(f"mean and {100 * confidence:g}% interval over {evaluation.n_queries:,} queries", color=colours["soft"])
     if n_panels == 2:
         spread = panels[1]
         for place, row in zip(places, rows, strict=True):
@@ -106,10 +107,15 @@ def new_figure(
 
 
 def _named(panel: Axes, places: np.ndarray, names: Sequence[str], colours: dict[str, str]) -> None:
-    panel.set_yticks(places, names, color=colours["ink"])
+    panel.set_yticks(places, names, color=colours["ink"], parse_math=False)
     panel.set_ylim(-0.7, len(places) - 0.3)
     panel.tick_params(axis="y", length=0)
     panel.grid(visible=False, axis="y")
+
+
+def _titled(panel: Axes, title: str, colours: dict[str, str]) -> None:
+    # Names are no formulas. A panel has room for some fifty letters; longer titles are broken.
+    panel.set_title(textwrap.fill(title, 54), loc="left", color=colours["ink"], fontsize=11, parse_math=False)
 
 
 def _interval(panel: Axes, place: float, estimate: float, low: float, high: float, colour: str) -> None:
@@ -135,17 +141,15 @@ def _forest(panel: Axes, colours: dict[str, str], comparison: Comparison, found:
         colour = colours[each.verdict if each.verdict in (BETTER, WORSE) else "plain"]
         _interval(panel, place, each.difference.estimate, each.difference.low, each.difference.high, colour)
     panel.axvline(0, color=colours["soft"], linewidth=1, linestyle=":")
-    many = len(comparison.systems) > 2
+    many, several = len(comparison.systems) > 2, len({each.metric for each in found}) > 1
+    first = found[0]
+    named = [[each.metric] * (several or not many) + [compared.pair(each)] * many for each in found]
     names = [
-        f"{each.metric}{f', {compared.pair(each)}' if many else ''}  {compared.signed(each.difference.estimate)}  {_word(each)}"
-        for each in found
+        f"{', '.join(parts)}  {compared.signed(each.difference.estimate)}  {_word(each)}" for parts, each in zip(named, found, strict=True)
     ]
     _named(panel, places, names, colours)
-    first = found[0]
-    title = "differences of systems" if many else f"{first.system} minus {first.baseline}"
-    panel.set_title(
-        f"{title}, {comparison.n_queries} queries, {compared.interval_title(comparison)}", loc="left", color=colours["ink"], fontsize=11
-    )
+    title = f"{'' if several else f'{first.metric}, '}differences of systems" if many else f"{first.system} minus {first.baseline}"
+    _titled(panel, f"{title}, {comparison.n_queries:,} queries, {compared.interval_title(comparison)}", colours)
 
 
 def _word(found: Difference) -> str:
@@ -171,9 +175,7 @@ def _queries(panel: Axes, colours: dict[str, str], comparison: Comparison) -> No
         heights = np.where(chosen, moved, 0.0)
         panel.fill_between(steps, np.append(heights, heights[-1]), step="post", color=colours[kind], linewidth=0)
     panel.set_xlim(0, len(moved))
-    panel.set_title(
-        f"difference in {metric} of each query, {found.system} minus {found.baseline}", loc="left", color=colours["ink"], fontsize=11
-    )
+    _titled(panel, f"difference in {metric} of each query, {found.system} minus {found.baseline}", colours)
     panel.set_xlabel(f"queries, sorted: {found.lost} lost, {found.tied} tied, {found.won} won", color=colours["soft"])
 
 
