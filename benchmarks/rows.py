@@ -16,6 +16,7 @@ import fastrank as fr
 from benchmarks import peers
 from benchmarks.child import METRICS as STREAMED
 from benchmarks.child import SAMPLE
+from benchmarks.click_rows import N_STEPS, click_models
 from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
@@ -402,6 +403,7 @@ ROWS = {
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
+        Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
         Row("threads", "Two threads against one", threads),
