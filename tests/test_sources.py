@@ -585,6 +585,46 @@ def test_a_filter_that_leaves_nothing_is_an_empty_result(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("expression", "groups"),
+    [
+        (pc.field("y") >= 7, [7, 8, 9]),
+        (pc.field("lang") == "de", [0, 1, 2]),  # read as categories, but written as text
+        (pc.field("q").isin(["q03", "q04"]), [3, 4]),
+        ((pc.field("lang") == "de") & (pc.field("y") == 2), [2]),
+        (pc.field("y") > 100, []),
+        (~(pc.field("s") < 5), list(range(10))),  # a NaN passes, of which statistics do not tell
+        (pc.utf8_length(pc.field("q")) == 3, list(range(10))),
+    ],
+)
+def test_row_groups_that_cannot_pass_the_filter_are_not_read(
+    expression: pc.Expression, groups: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table(
+        {
+            "q": [f"q{i:02d}" for i in range(10) for _ in range(4)],
+            "y": [i for i in range(10) for _ in range(4)],
+            "s": [float("nan") if row == 2 else row / 4 for row in range(40)],
+            "lang": ["de"] * 12 + ["fr"] * 28,
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
+    read: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def noted(file: pq.ParquetFile, *arguments: Any, row_groups: list[int], **options: Any) -> Any:
+        read.extend(row_groups)
+        return iter_batches(file, *arguments, row_groups=row_groups, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
+    batches = list(read_columns(tmp_path / "t.parquet", query="q", label="y", scores=["s"], by=["lang"], filter=expression))
+    assert read == groups
+    expected = table.filter(expression)
+    assert [query for batch in batches for query in batch.query_ids.to_pylist()] == list(dict.fromkeys(expected["q"].to_pylist()))
+    rows = [batch.source_row(row) for batch in batches for row in range(int(batch.offsets[-1]))]
+    assert table.take(rows).equals(expected) or not rows
+
+
+@pytest.mark.parametrize(
     ("expression", "message"),
     [
         (pc.field("lang") == "de", r'^filter \(lang == "de"\): there is no column "lang"\.$'),

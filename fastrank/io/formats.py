@@ -8,20 +8,21 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fastrank.errors import InputError
-from fastrank.io.arrow import is_text
+from fastrank.io.arrow import FROM_ARROW, is_text, value_type
 from fastrank.io.roles import IDS, Roles
 
 # How much is looked at to tell what a file is. The header of a CSV file, and some lines of JSON, must fit.
@@ -91,13 +92,19 @@ class Place:
         return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
 
 
+class Skipped(NamedTuple):
+    """In place of rows of which none can pass the filter."""
+
+    n_rows: int
+
+
 class Rows(Protocol):
-    """A file that has been opened: its columns, by name and type, and rows."""
+    """A file that has been opened: its columns, by name and type, and rows. Only where there is a filter may some be skipped."""
 
     untyped: ClassVar[bool]
     schema: pa.Schema
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
         """Record batches of these columns, in this order, with about so many rows."""
 
 
@@ -138,7 +145,7 @@ class ParquetRows:
     untyped: ClassVar[bool] = False
 
     def __init__(self, place: Place, roles: Roles) -> None:
-        self.place = place
+        self.place, self._roles = place, roles
         with place.random() as source, pq.ParquetFile(source) as file:
             self.schema, self._metadata = file.schema_arrow, file.metadata
         # Indices into a dictionary are compared and handed over several times as fast as the texts themselves. Not so for
@@ -153,11 +160,34 @@ class ParquetRows:
     def _open(self, source: pa.NativeFile) -> pq.ParquetFile:
         return pq.ParquetFile(source, metadata=self._metadata, read_dictionary=self._coded)
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """Record batches of at most ``rows_per_batch`` rows."""
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
+        """Record batches of at most ``rows_per_batch`` rows; row groups whose statistics exclude the filter are skipped."""
+        wanted = self._wanted_groups()
         with self.place.random() as source, self._open(source) as file:
-            for batch in file.iter_batches(rows_per_batch, columns=columns):
-                yield batch.select(columns)
+            for is_wanted, places in itertools.groupby(range(self._metadata.num_row_groups), wanted.__contains__):
+                groups = list(places)
+                if is_wanted:
+                    for batch in file.iter_batches(rows_per_batch, row_groups=groups, columns=columns):
+                        yield batch.select(columns)
+                else:
+                    yield Skipped(sum(self._metadata.row_group(group).num_rows for group in groups))
+
+    def _wanted_groups(self) -> Collection[int]:
+        every = range(self._metadata.num_row_groups)
+        if self._roles.filter is None:
+            return every
+        names = [name for name in self._roles.filtered(self.schema.names) if self.schema.names.count(name) == 1]
+        plain = pa.schema([(name, value_type(self.schema.field(name).type)) for name in names])
+        if any(pa.types.is_floating(of) for of in plain.types):
+            return every  # statistics do not tell of NaN, which may pass where no number does
+        from pyarrow import dataset
+
+        with self.place.random() as source:
+            fragment = dataset.ParquetFileFormat().make_fragment(source)
+            try:
+                return {group.id for group in fragment.subset(self._roles.filter, schema=plain).row_groups}
+            except FROM_ARROW:  # a column that is no column of this file, or a value of another type: the filter itself will tell
+                return every
 
 
 class IpcRows:

@@ -54,11 +54,12 @@ class Roles:
 
     def read(self, names: Sequence[str]) -> list[str]:
         """Which of the columns with these names must be read: those asked for, and those that the filter may look at."""
-        if self.filter is None:
-            return self.columns
-        # An expression does not tell its columns, but spells them out.
-        text = str(self.filter)
-        return list(dict.fromkeys((*self.columns, *(name for name in names if name in text and names.count(name) == 1))))
+        return list(dict.fromkeys((*self.columns, *(name for name in self.filtered(names) if names.count(name) == 1))))
+
+    def filtered(self, names: Sequence[str]) -> list[str]:
+        """Which of the columns with these names the filter may look at: an expression does not tell, but spells them out."""
+        text = "" if self.filter is None else str(self.filter)
+        return [name for name in names if name in text]
 
     def check_names(self, names: Sequence[str], where: str) -> None:
         """Every column must be there, once."""

@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from fastrank.errors import InputError
 from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, normal, numbers_of_text, reading, single, value_type
-from fastrank.io.formats import Place, Rows, open_rows
+from fastrank.io.formats import Place, Rows, Skipped, open_rows
 from fastrank.io.recognition import URI, WILD
 from fastrank.io.roles import NUMBERS, Roles
 
@@ -100,13 +100,13 @@ class Files:
         roles.check_types(schema, untyped)
         return schema
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
         """The record batches of each file in turn."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for part in self._parts:
             with reading(part.where):
                 for batch in part.batches(columns, rows_per_batch):
-                    yield batch if batch.schema.types == schema.types else batch.cast(schema)
+                    yield batch if isinstance(batch, Skipped) or batch.schema.types == schema.types else batch.cast(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +131,14 @@ class _Part:
         schema = pa.schema([pa.field(name, of_folder) if name in folders else rows.schema.field(name) for name in wanted])
         return cls(place.where, rows, folders, schema, frozenset(wanted if rows.untyped else folders))
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
         own = [name for name in columns if name not in self.folders]
         # The number of rows must come from somewhere.
         asked = own or [next((name for name in self.schema.names if name not in self.folders), self.rows.schema.names[0])]
         for batch in self.rows.batches(asked, rows_per_batch):
+            if isinstance(batch, Skipped):
+                yield batch
+                continue
             arrays = dict(zip(asked, batch.columns, strict=True))
             for name in set(columns) - set(own):
                 arrays[name] = _repeated(self.folders[name], len(batch))
@@ -333,6 +336,9 @@ class Filtered:
         """Record batches of the rows that are left."""
         n_rows = 0
         for batch in self._source.batches(self._source.schema.names, rows_per_batch):
+            if isinstance(batch, Skipped):
+                n_rows += batch.n_rows
+                continue
             kept = _filtered(pa.Table.from_batches([batch]), self._roles, n_rows).select(list(dict.fromkeys([*columns, ROW])))
             n_rows += len(batch)
             yield from kept.combine_chunks().to_batches()
