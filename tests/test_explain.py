@@ -42,7 +42,8 @@ VARIANTS = (
     "Judged@3",
     "NumRelRet@3",
 )
-NAMES = (*families, *VARIANTS)
+# Judgements by group are no labels of one query.
+NAMES = (*(family for family, metric in families.items() if not metric.grouped), *VARIANTS)
 
 
 def shown_value(worked: fr.Worked) -> float:
