@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -16,10 +15,12 @@ from typing import Any, NoReturn
 
 import click
 
+from fastrank.cli.clicking import clicks
 from fastrank.cli.comparing import compare
 from fastrank.cli.evaluating import evaluate
 from fastrank.cli.explaining import explain
 from fastrank.cli.listing import conventions, metrics
+from fastrank.cli.options import in_flags
 from fastrank.cli.trec_evaluating import trec_eval
 from fastrank.cli.warming import warmup
 from fastrank.errors import InputError
@@ -62,17 +63,12 @@ class _Commands(click.Group):
             try:
                 return super().invoke(context)
             except InputError as error:
-                raise _Stop(BAD_INPUT, self._in_flags(str(error), context)) from error
+                message = in_flags(str(error), self.commands.get(context.invoked_subcommand or ""))
+                raise _Stop(BAD_INPUT, message) from error
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """As they were added: the main one first, and not by the alphabet."""
         return list(self.commands)
-
-    def _in_flags(self, message: str, context: click.Context) -> str:
-        """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
-        command = self.commands.get(context.invoked_subcommand or "")
-        flags = {each.name: each.opts[0] for each in command.params if isinstance(each, click.Option)} if command else {}
-        return re.sub(r"\b(\w+)=(?![\w'\"\[{(])", lambda found: flags.get(found[1], found[0]), message)
 
 
 @click.group(
@@ -102,7 +98,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for each in (evaluate, trec_eval, compare, explain, metrics, conventions, warmup):
+for each in (evaluate, trec_eval, compare, explain, clicks, metrics, conventions, warmup):
     commands.add_command(each)
 
 

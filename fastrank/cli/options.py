@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def in_flags(message: str, command: click.Command | None) -> str:
+    """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
+    flags = {each.name: each.opts[0] for each in command.params if isinstance(each, click.Option)} if command else {}
+    return re.sub(r"\b(\w+)=(True\b|(?![\w'\"\[{(]))", lambda found: flags.get(found[1], found[0]), message)
 
 
 def complete_metric(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

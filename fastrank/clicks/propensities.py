@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +70,27 @@ class Propensity(Outcome):
     def se_log(self) -> np.ndarray:
         """float64[n_positions]: standard errors of log theta, 0 at the anchor."""
         return np.insert(np.sqrt(np.diag(self.cov_log)), self.anchor - 1, 0.0)
+
+    @classmethod
+    def from_json(cls, text: str) -> Propensity:
+        """What `to_json` wrote. InputError where the text is something else."""
+        try:
+            return cls._of(json.loads(text))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InputError(f"this is not what Propensity.to_json writes: {' '.join(str(error).split())}.") from None
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Propensity:
+        made: dict[str, Any] = {name: frozen(np.array(fields[name], np.float64), np.float64) for name in ("theta", "lo", "hi")}
+        others = len(made["theta"]) - 1
+        made["cov_log"] = frozen(np.array(fields["cov_log"], np.float64).reshape(others, others), np.float64)
+        made |= {name: math.nan if fields[name] is None else float(fields[name]) for name in ("eta", "eta_se", "log_likelihood")}
+        made |= {name: int(fields[name]) for name in ("anchor", "n_strata", "n_clusters", "n_steps")}
+        made["n_clicks"] = frozen(np.array(fields["n_clicks"]), np.int64)
+        made["connected"] = frozen(np.array(fields["connected"]), np.bool_)
+        made["notes"] = tuple(Note(**note) for note in fields["notes"])
+        made["segments"] = {value: cls._of(part) for value, part in fields["segments"].items()}
+        return cls(**made, level=float(fields["level"]))
 
     def columns(self) -> dict[str, Any]:
         """A row per position."""
@@ -299,6 +322,6 @@ def _notes(cells: Cells, tied: np.ndarray, strata: Strata, n_clusters: int) -> l
     if used < shown:
         message = f"{shown - used:g} of {shown:g} clicks say nothing about positions: they stand in strata seen at one position alone."
         notes.append(Note("unused_clicks", round(shown - used), message))
-    if n_clusters < FEW_CLUSTERS:
+    if 0 < n_clusters < FEW_CLUSTERS:
         notes.append(Note("few_clusters", n_clusters, f"{n_clusters} clusters are few: the intervals are too short."))
     return notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,11 @@ import pyarrow.compute as pc
 
 from fastrank.errors import InputError
 from fastrank.io.arrow import first_null, is_id, is_number, is_text, numbers, reading, single, valid
+from fastrank.io.formats import open_rows
+from fastrank.io.judgements import Run
+from fastrank.io.recognition import is_table
 from fastrank.io.roles import Roles
-from fastrank.io.sources import THE_TABLE, open_source
+from fastrank.io.sources import THE_TABLE, open_source, readable_again
 from fastrank.io.tables import Scattered, read_columns
 
 ROWS_PER_BATCH = 1 << 20
@@ -96,11 +100,7 @@ class _Parts:
 
     def add_lists(self, batch: pa.RecordBatch, docs: str, clicks: str, position: str | None) -> None:
         """The lists of a batch of sessions. A null list is an empty one."""
-        shown = batch.column(docs)
-        sizes = _sizes(shown)
-        ids = valid(single(pa.chunked_array([shown.flatten()])))
-        if (null := first_null(ids)) is not None:
-            self._refuse(f'docs column "{docs}" must not hold nulls', sizes, null, "Leave the document out, or name it")
+        ids, sizes = self.add_docs(batch.column(docs), docs)
         clicked = batch.column(clicks)
         inner = single(pa.chunked_array([clicked.flatten()]))
         if is_text(inner.type):
@@ -112,10 +112,18 @@ class _Parts:
             ranks = batch.column(position)
             self._check_sizes("positions", position, sizes, _sizes(ranks))
             self.position.append(self._whole(f'positions column "{position}"', single(pa.chunked_array([ranks.flatten()])), sizes))
-        self.doc.append(ids.dictionary_encode())
         self.click.append(flags)
-        self.sizes.append(sizes)
         self.n_sessions += len(batch)
+
+    def add_docs(self, shown: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
+        """A list column of documents: their ids, and how many there are in each list."""
+        sizes = _sizes(shown)
+        ids = valid(single(pa.chunked_array([shown.flatten()])))
+        if (null := first_null(ids)) is not None:
+            self._refuse(f'docs column "{name}" must not hold nulls', sizes, null, "Leave the document out, or name it")
+        self.doc.append(ids.dictionary_encode())
+        self.sizes.append(sizes)
+        return ids, sizes
 
     def add_values(self, batch: pa.RecordBatch, weight: str | None, by: Sequence[str]) -> None:
         """What each session has once."""
@@ -277,3 +285,83 @@ def _in_our_words() -> Iterator[None]:
 
 def _word(found: re.Match[str]) -> str:
     return (found[1] or "") + WORDS[found[2]]
+
+
+# --- whatever is there ----------------------------------------------------------------------------------------------------------
+
+# Usual names of columns, looked for where none is given.
+USUAL = {
+    "docs": ("docs", "ranking", "doc_ids", "documents"),
+    "session": ("session_id", "session"),
+    "doc": ("doc_id", "doc"),
+    "click": ("click", "clicked"),
+    "clicks": ("clicks", "click"),
+    "query": ("query_id", "qid", "query"),
+    "position": ("position", "rank"),
+    "score": ("score",),
+}
+
+
+def read_log(table: Any, given: dict[str, str | None], columns: Sequence[str] = ()) -> dict[str, Any]:
+    """The arguments of a `ClickLog`, from a table of either shape. given: columns by role; None: the usual one, if it is there."""
+    schema = _schema_of(table)
+    found = {role: given.get(role) or _usual(role, schema) for role in ("session", "doc", "click", "query", "position")}
+    cluster, weight = given.get("cluster"), given.get("weight")
+    docs = given.get("doc") or _usual("docs", schema)
+    if docs is not None and _is_list(schema, docs):
+        clicks = given.get("click") or _usual("clicks", schema) or "clicks"
+        return read_lists(table, docs, clicks, found["query"], given.get("position"), cluster, weight, columns)
+    session, doc, click = (found[role] or USUAL[role][0] for role in ("session", "doc", "click"))
+    return read_rows(table, session, doc, click, found["query"], found["position"], cluster, weight, columns)
+
+
+def read_ranking(
+    table: Any, query: str | None = None, doc: str | None = None, score: str | None = None
+) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """A ranker's lists as `rank_in` takes them: offsets, documents and queries; from a TREC run, or a table of either shape."""
+    if not is_table(table):
+        return _of_run(Run.read(table))
+    schema = _schema_of(table)
+    docs = doc or _usual("docs", schema)
+    query = query or _usual("query", schema) or USUAL["query"][0]
+    if docs is not None and _is_list(schema, docs):
+        parts = _Parts("the run")
+        roles = _ListRoles("", None, (), by=(query,), lists=(("docs", docs),))
+        source = open_source(table, roles)
+        for batch in source.to_batches() if isinstance(source, pa.Table) else source.batches(roles.columns, ROWS_PER_BATCH):
+            parts.add_docs(batch.column(docs), docs)
+            parts.add_values(batch, None, (query,))
+        offsets = np.cumsum(np.concatenate(parts.sizes))
+        return offsets, _joined_codes(parts.doc).dictionary_decode(), _joined_codes(parts.values[query]).dictionary_decode()
+    return _of_run(Run.from_table(table, query=query, doc=doc or _usual("doc", schema) or "doc_id", score=score or "score"))
+
+
+def _of_run(run: Run) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """The documents of each query by score, those of equal score by id, the last first, as trec_eval has them."""
+    ids = run.doc_ids
+    names = pa.array(
+        [ids.text[a:b].tobytes().decode("utf-8", "replace") for a, b in zip(ids.start.tolist(), ids.stop.tolist(), strict=True)],
+        pa.string(),
+    )
+    place = pc.rank(names, tiebreaker="dense").to_numpy() if len(names) else np.zeros(0, np.int64)
+    owner = np.repeat(np.arange(len(run)), np.diff(run.offsets))
+    order = np.lexsort((-place.astype(np.int64), -run.scores.astype(np.float64), owner))
+    return run.offsets, names.take(pa.array(order)), run.query_ids
+
+
+def _schema_of(table: Any) -> pa.Schema:
+    """Names and types of columns, without reading a row where that can be."""
+    if isinstance(table, str | os.PathLike | list | tuple):
+        place = readable_again(table)[0]
+        with reading(place.where):
+            return open_rows(place, Roles("", None, ())).schema
+    return table.schema
+
+
+def _usual(role: str, schema: pa.Schema) -> str | None:
+    return next((name for name in USUAL[role] if name in schema.names), None)
+
+
+def _is_list(schema: pa.Schema, name: str) -> bool:
+    of = schema.field(name).type if schema.names.count(name) == 1 else pa.null()
+    return pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of)
