@@ -178,8 +178,8 @@ def test_a_page_is_written_and_links_to_worked_queries_where_there_are_documents
 
 
 def test_metrics_without_bounds_are_compared_all_the_same(folder: Path) -> None:
-    without = next(info.name for info in fr.list_metrics() if not getattr(fr.metrics, info.name).has_bounds)
-    assert invoke("--qrels", folder / "qrels.txt", folder / "old.run", folder / "new.run", "-m", f"RR,{without}", "--primary", "RR").output
+    assert not fr.metrics.infAP.has_bounds
+    assert invoke("--qrels", folder / "qrels.txt", folder / "old.run", folder / "new.run", "-m", "RR,infAP", "--primary", "RR").output
 
 
 @pytest.mark.parametrize(
