@@ -237,6 +237,19 @@ class ClickLog:
         cells: Cells = self.__dict__[name]
         return cells
 
+    def with_clicks(self, click: Any) -> ClickLog:
+        """The same lists with other clicks, 0 or 1 per row, such as those that `simulate` draws.
+
+        >>> from fastrank.clicks import ClickLog
+        >>> ClickLog([0, 2], doc=["a", "b"], click=[0, 0]).with_clicks([1, 1])
+        ClickLog(1 session, 2 documents shown, 2 clicks, 2 documents, positions 1 to 2)
+        """
+        other = object.__new__(ClickLog)
+        # What begins with an underscore was counted from the clicks.
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if not name.startswith("_")})
+        other.__dict__["click"] = click_flags(click, self.offsets, self.n_rows)
+        return other
+
     def __repr__(self) -> str:
         def counted(n: int, one: str, many: str) -> str:
             return f"{n} {one if n == 1 else many}"
