@@ -24,7 +24,7 @@ import fastrank as fr
 from fastrank import cli
 from fastrank.cli.evaluating import FORMATS, file_names
 from fastrank.cli.options import complete_convention, complete_metric
-from fastrank.report import progress, text
+from fastrank.report import text
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "bench_data" / "sample.parquet"
@@ -346,22 +346,6 @@ def test_explain_takes_scores_ids_and_what_is_missing() -> None:
     assert "AP = 0, for there is nothing to find" in invoke("explain", "AP", "--labels", "").output
 
 
-def test_metrics_lists_every_family_and_describes_one() -> None:
-    listed = invoke("metrics").output
-    assert all(any(line.startswith(info.name) for line in listed.splitlines()) for info in fr.list_metrics())
-    page = " ".join(invoke("metrics", "map@10", "--convention", "lightgbm").output.split())
-    assert fr.parse_metric("AP@10", "lightgbm").formula in page
-    assert "Also called MAP." in page
-    assert all(name in page for name in fr.conventions)
-    assert "whole list" in invoke("metrics", "AP").output
-    assert "Lower is better" in invoke("metrics", "PNormPush").output
-
-
-@pytest.mark.parametrize("name", list(fr.metrics.families))
-def test_every_metric_has_a_page(name: str) -> None:
-    assert fr.metrics.families[name].example.split()[0] in invoke("metrics", name).output
-
-
 def test_conventions_lists_all_and_describes_one() -> None:
     listed = invoke("conventions").output
     assert all(any(line.startswith(name) for line in listed.splitlines()) for name in fr.conventions)
@@ -427,39 +411,6 @@ def test_names_of_metrics_and_conventions_are_completed() -> None:
 def test_help_does_not_import_numpy() -> None:
     code = "import sys; from fastrank.cli import run; run(['evaluate', '--help']); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment(), stdout=subprocess.DEVNULL, check=False).returncode == 0
-
-
-# --- progress -------------------------------------------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_appears_on_a_terminal_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress.Progress("reading big.parquet") as shown:
-        shown.add(1000)
-        for _ in range(500):
-            if "reading big.parquet" in terminal.getvalue():
-                break
-            time.sleep(0.01)
-        shown.add(2345)
-    assert "reading big.parquet" in terminal.getvalue()
-    assert "rows" in terminal.getvalue()
-
-
-@pytest.mark.parametrize(("stream", "hidden"), [(io.StringIO, False), (Terminal, True), (Terminal, False)])
-def test_progress_keeps_quiet_otherwise(stream: type[io.StringIO], hidden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = stream()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with progress.Progress("reading small.parquet", hidden=hidden) as shown:
-        shown.add(1000)
-    assert terminal.getvalue() == ""
 
 
 # --- how a process ends ---------------------------------------------------------------------------------------------------------

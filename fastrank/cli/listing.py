@@ -15,15 +15,22 @@ from fastrank.cli.options import complete_convention, complete_metric, conventio
 Examples:
   fastrank metrics
   fastrank metrics ndcg@10
-  fastrank metrics map@10 --convention lightgbm""",
+  fastrank metrics map@10 --convention lightgbm
+  fastrank metrics --markdown > docs/metrics.md""",
 )
 @click.argument("name", required=False, shell_complete=complete_metric)
 @convention_option()
-def metrics(name: str | None, convention: str) -> None:
+@click.option("--markdown", is_flag=True, help="All metrics in full, as a page in Markdown.")
+def metrics(name: str | None, convention: str, *, markdown: bool) -> None:
     """List all metrics, or describe the one called NAME with its formula, parameters and source."""
-    from fastrank.report.catalogue import metric_page, metrics_page
+    from fastrank.report.catalogue import metric_page, metrics_markdown, metrics_page
 
-    click.echo(metrics_page(sys.stdout) if name is None else metric_page(name, convention, sys.stdout))
+    if markdown and name is not None:
+        raise click.UsageError("--markdown is of all metrics. Leave out NAME or --markdown.", click.get_current_context())
+    if markdown:
+        click.echo(metrics_markdown(), nl=False)
+    else:
+        click.echo(metrics_page(sys.stdout) if name is None else metric_page(name, convention, sys.stdout))
 
 
 @click.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,6 +28,30 @@ def metrics_page(stream: TextIO | None = None) -> str:
         )
 
     return _page(draw, stream)
+
+
+def metrics_markdown() -> str:
+    """Every metric family as a Markdown page: a table, then formula under the default convention, example and source of each."""
+    infos = list_metrics()
+    lines = [
+        "# Metrics",
+        "",
+        "Written by `fastrank metrics --markdown`. A cutoff is written `@10` or `@20%`, a parameter as in `nDCG(gain='linear')@10`; what a",
+        "name leaves open the convention of the call decides, and the formulas here are those of the default one. One metric in full, with",
+        "what each convention makes of it: `fastrank metrics NAME`.",
+        "",
+        "| metric | title | also called | parameters |",
+        "|---|---|---|---|",
+    ]
+    for info in infos:
+        others, parameters = (", ".join(f"`{name}`" for name in names) for names in (info.aliases, info.parameters))
+        lines.append(f"| [`{info.name}`](#{info.name.lower()}) | {info.title} | {others} | {parameters} |")
+    for info in infos:
+        doc = inspect.cleandoc(families[info.name].__doc__ or "")
+        better = "" if info.higher_is_better else " Lower is better."
+        lines += ["", f"## {info.name}", "", doc + better, "", "```text", info.formula, "```", "", f"Example: {info.example}  "]
+        lines.append(f"Source: {info.source}")
+    return "\n".join(lines) + "\n"
 
 
 def metric_page(name: str, convention: str = "fastrank", stream: TextIO | None = None) -> str:
