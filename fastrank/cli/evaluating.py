@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,7 @@ def _tables(
     """One system a file and score column."""
     from fastrank.engine.calls import DEFAULT_METRICS
     from fastrank.engine.tables import evaluate_table
+    from fastrank.io.expecting import expected_rows
     from fastrank.report.progress import Progress
 
     del missing, duplicates  # refused above where they were given
@@ -171,7 +173,7 @@ def _tables(
         )
     systems: dict[str, Evaluation] = {}
     for name, path in zip(file_names(predictions), predictions, strict=True):
-        with Progress(f"reading {path}", hidden=no_progress) as progress:
+        with Progress(f"reading {path}", expect=partial(expected_rows, path), hidden=no_progress) as progress:
             results = evaluate_table(
                 sys.stdin.buffer if path == "-" else path,
                 metrics or DEFAULT_METRICS,

@@ -71,7 +71,7 @@ def evaluate_table(
     per_query
         False: keep no single queries, so that memory stays constant for a file of any size.
     progress
-        Called with the number of rows after each batch.
+        Called after each batch with its number of rows, and with minus their sum where a file must be read again from its start.
     memory_limit
         Files whose queries are scattered: about how much memory their rows may take, in bytes or as text such as "500MB" (None: 1 GB),
         before they are regrouped through temporary files, in the folder that TMPDIR names. The result has the same bits.
@@ -106,11 +106,20 @@ def evaluate_table(
         raise InputError("scores= and groups= belong to LETOR text, and this is none. For a table name its column with score=.")
     else:
         table = readable_again(table)
+        n_rows = 0
+
+        def count(n: int) -> None:
+            nonlocal n_rows
+            n_rows += n
+            if progress is not None:
+                progress(n)
+
         try:
-            _feed(evaluators, _read(table, roles, threads), progress)
+            _feed(evaluators, _read(table, roles, threads), count)
         except Scattered:
+            count(-n_rows)
             evaluators = fresh()
-            _feed(evaluators, _read(table, {**roles, "regroup": True}, threads), progress)
+            _feed(evaluators, _read(table, {**roles, "regroup": True}, threads), count)
     results = {name: evaluator.result() for name, evaluator in evaluators.items()}
     return results[names[0]] if isinstance(score, str) else results
 
