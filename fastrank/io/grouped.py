@@ -18,7 +18,7 @@ from fastrank.groups import Groups
 from fastrank.io.grouping import find_runs, group
 from fastrank.io.judgements import Qrels
 from fastrank.io.mapping import id_column
-from fastrank.io.text import open_text
+from fastrank.io.text import Text, open_text
 from fastrank.io.trec import Line, number
 
 _FIELDS = {4: "query, group, document and label", 5: "query, group, part, document and label"}
@@ -64,26 +64,22 @@ class GroupedQrels:
         with the file, the line number and the text of a line that cannot be read.
         """
         text = open_text(source)
-        columns: list[list[bytes]] = []
-        labels: list[float] = []
         lines = text.read(text.begin, text.end).split(b"\n")
-        for place, line in enumerate(lines, 1):
-            words = line.split()
-            if not words or words[0].startswith(b"#"):
-                continue
-            columns = columns or [[] for _ in words[1:]]
-            if len(words) not in _FIELDS or len(words) - 1 != len(columns):
-                expected = " or ".join(f"{n} fields ({fields})" for n, fields in _FIELDS.items())
-                rule = f"lines of judgements by group all have {expected}, not {len(words)}"
-                raise Line(text.name, place, line).malformed(rule)
-            label = number(words[-1])
-            if not np.isfinite(label):
-                raise Line(text.name, place, line).malformed("label must be a finite number")
-            labels.append(label)
-            for column, word in zip(columns, words[:-1], strict=True):
-                column.append(word)
-        columns = columns or [[]] * 3
-        ids = [pa.array(column, pa.large_binary()) for column in columns]
+        words = list(map(bytes.split, lines))
+        rows = [row for row in words if row and not row[0].startswith(b"#")]
+        n_fields = len(rows[0]) if rows else 4
+        if n_fields not in _FIELDS or any(len(row) != n_fields for row in rows):
+            expected = " or ".join(f"{n} fields ({fields})" for n, fields in _FIELDS.items())
+            wrong = next(row for row in rows if len(row) not in _FIELDS or len(row) != n_fields)
+            raise _line(text, lines, words, wrong).malformed(f"lines of judgements by group all have {expected}, not {len(wrong)}")
+        columns = list(zip(*rows, strict=True)) or [()] * n_fields
+        # Few labels are written in many lines.
+        value = {word: number(word) for word in set(columns[-1])}
+        if not np.isfinite(list(value.values())).all():
+            wrong = next(row for row in rows if not np.isfinite(value[row[-1]]))
+            raise _line(text, lines, words, wrong).malformed("label must be a finite number")
+        labels = [value[word] for word in columns[-1]]
+        ids = [pa.array(column, pa.large_binary()) for column in columns[:-1]]
         try:
             ids[0] = ids[0].cast(pa.large_string()).cast(pa.string())
         except pa.ArrowInvalid:
@@ -179,6 +175,12 @@ class GroupedQrels:
             largest_label=float(self.labels.max(initial=0.0)),
             groups=dataclasses.replace(self.groups, row=row).take(queries),
         )
+
+
+def _line(text: Text, lines: list[bytes], words: list[list[bytes]], row: list[bytes]) -> Line:
+    """The line that a row was read from."""
+    place = next(i for i, each in enumerate(words) if each is row)
+    return Line(text.name, place + 1, lines[place].strip())
 
 
 def _codes(name: str, ids: Any, *, by_length: bool) -> tuple[pa.Array, np.ndarray]:
