@@ -79,6 +79,7 @@ def test_sampled_sign_flips_equal_scipy_within_chance() -> None:
     assert ours == pytest.approx(theirs, abs=5 * math.sqrt(2 * theirs * (1 - theirs) / 10_000))
 
 
+@pytest.mark.compiled
 def test_sampled_sign_flips_equal_ranx_within_chance() -> None:
     theirs = pytest.importorskip("ranx.statistical_tests.fisher_randomization_test", reason="ranx is not installed")
     row = np.random.default_rng(6).normal(0.05, 0.4, 200)
@@ -330,11 +331,12 @@ def test_the_margin_of_two_systems_equals_the_textbook() -> None:
 
 def test_analysis_of_variance_equals_statsmodels() -> None:
     smf = pytest.importorskip("statsmodels.formula.api")
+    import pandas as pd
     from statsmodels.stats.anova import anova_lm
 
     k, n = 4, 12
     values = np.random.default_rng(9).random((k, n))
-    data = {"x": values.ravel(), "s": np.repeat(np.arange(k), n), "q": np.tile(np.arange(n), k)}
+    data = pd.DataFrame({"x": values.ravel(), "s": np.repeat(np.arange(k), n), "q": np.tile(np.arange(n), k)})
     theirs = anova_lm(smf.ols("x ~ C(s) + C(q)", data).fit())
     ours = anova_of(values, 0.95)
     for row, part in (("C(s)", ours.systems), ("C(q)", ours.queries)):
