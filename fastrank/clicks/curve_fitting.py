@@ -137,7 +137,8 @@ def squared_scores(
     known = np.where(tied, theta, 0.0)
     number = np.full(n_groups + 1, -1, np.int32)  # the last is that of rows that do not enter
     number[strata.groups] = np.arange(len(strata.groups), dtype=np.int32)
-    stratum = frozen(np.where(tied[log.position - 1], number[group], np.int32(-1)), np.int32)
+    counts = tied[log.position - 1] & np.repeat(log.weights > 0, np.diff(log.offsets))
+    stratum = frozen(np.where(counts, number[group], np.int32(-1)), np.int32)
     exposure = strata.n * known[strata.position]
     per_stratum = np.repeat(np.arange(len(strata.groups)), np.diff(strata.start))
     total = frozen(np.bincount(per_stratum, exposure, len(strata.groups)), np.float64)

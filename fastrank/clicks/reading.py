@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from fastrank.errors import InputError
 from fastrank.io.arrow import first_null, is_id, is_number, is_text, numbers, reading, single, valid
+from fastrank.io.columns import Columns
 from fastrank.io.formats import open_rows
 from fastrank.io.judgements import Run
 from fastrank.io.recognition import is_table
@@ -219,11 +219,10 @@ def read_rows(
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog`, from a table with a row per document shown, in any order of rows where positions are given."""
     by = tuple(dict.fromkeys(name for name in (query, cluster, *columns) if name is not None))
-    with _in_our_words():
-        try:
-            return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=False)
-        except Scattered:
-            return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=True)
+    try:
+        return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=False)
+    except Scattered:
+        return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=True)
 
 
 def _gather(
@@ -242,8 +241,10 @@ def _gather(
 ) -> dict[str, Any]:
     parts = _Parts("the table")
     scores = [] if position is None else [position]
-    batches = read_columns(
-        table, query=session, label=click, scores=scores, doc=doc, weight=weight, by=by, rows_per_batch=ROWS_PER_BATCH, regroup=regroup
+    batches = _in_our_words(
+        lambda: read_columns(
+            table, query=session, label=click, scores=scores, doc=doc, weight=weight, by=by, rows_per_batch=ROWS_PER_BATCH, regroup=regroup
+        )
     )
     types: dict[str, pa.DataType] = {}
     for batch in batches:
@@ -273,11 +274,10 @@ def _gather(
     return parts.arguments(query, cluster, weight, columns, pa.schema(list(types.items())))
 
 
-@contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
-    """A message of the reader of tables, with its columns called what they are here."""
+def _in_our_words(read: Callable[[], Iterator[Columns]]) -> Iterator[Columns]:
+    """Batches of the reader of tables, whose messages then call columns what they are here."""
     try:
-        yield
+        yield from read()
     except InputError as error:
         words = re.sub(r"^(.*?\b)?(query|label|score|by)(?= column \"|: there is no column| names the column)", _word, str(error), count=1)
         raise InputError(words.replace("within a query: in query", "within a session: in session")) from None
