@@ -17,7 +17,7 @@ PACKAGE = Path(fastrank.__file__).parent
 LAYERS = (
     ("fastrank", "__main__"),
     ("cli",),
-    ("report", "training", "distributed", "compat"),
+    ("report", "training", "distributed", "compat", "verification"),
     ("comparison", "clicks", "analysis"),
     ("engine",),
     ("io", "ranking", "metrics", "reference"),

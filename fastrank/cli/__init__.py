@@ -22,6 +22,7 @@ from fastrank.cli.explaining import explain
 from fastrank.cli.listing import conventions, metrics
 from fastrank.cli.options import in_flags
 from fastrank.cli.trec_evaluating import trec_eval
+from fastrank.cli.verifying import verify
 from fastrank.cli.warming import warmup
 from fastrank.errors import InputError
 
@@ -98,13 +99,14 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for each in (evaluate, trec_eval, compare, explain, clicks, metrics, conventions, warmup):
+for each in (evaluate, trec_eval, compare, explain, clicks, metrics, conventions, verify, warmup):
     commands.add_command(each)
 
 
 def main() -> NoReturn:
     """Run the command line and end the process."""
-    sys.meta_path.insert(0, _Needless)
+    if sys.argv[1:2] != ["verify"]:  # which asks libraries that need more
+        sys.meta_path.insert(0, _Needless)
     _wake_on_interrupt()
     code, message = run(sys.argv[1:])
     if message:
