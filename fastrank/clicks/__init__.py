@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fastrank.clicks.relevances import Relevance as Relevance
     from fastrank.clicks.relevances import relevance as relevance
     from fastrank.clicks.simulation import simulate as simulate
+    from fastrank.clicks.summaries import Summary as Summary
 
 # Where each public name is defined.
 _HOMES: dict[str, str] = {
@@ -49,6 +50,7 @@ _HOMES: dict[str, str] = {
     "fit": "fitting",
     **dict.fromkeys(("Probabilities", "Score", "probabilities", "score"), "likelihood"),
     "simulate": "simulation",
+    "Summary": "summaries",
 }
 
 __all__ = sorted(_HOMES)

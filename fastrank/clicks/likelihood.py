@@ -14,6 +14,7 @@ import numpy as np
 
 from fastrank._kernel import kernel, map_blocks, query_blocks
 from fastrank.clicks.models import ClickModel, find_pairs
+from fastrank.clicks.outcome import Outcome
 from fastrank.engine.calls import check_threads
 
 if TYPE_CHECKING:
@@ -244,8 +245,8 @@ def probabilities(model: ClickModel, log: ClickLog, *, threads: int | None = Non
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Score:
+@dataclass(frozen=True, eq=False, repr=False)
+class Score(Outcome):
     """How well a model foretells the clicks of a log. NaN where there is nothing to judge.
 
     Attributes
@@ -276,6 +277,11 @@ class Score:
     n_at: np.ndarray
     unseen: float
     clipped: float
+
+    def columns(self) -> dict[str, Any]:
+        """Perplexity by position, and the weight of the sessions that reach it."""
+        positions = np.arange(1, len(self.n_at) + 1, dtype=np.int32)
+        return {"position": positions, "n": self.n_at, "ppl": self.ppl_at, "cond_ppl": self.cond_ppl_at}
 
 
 def score(model: ClickModel, log: ClickLog, *, threads: int | None = None) -> Score:

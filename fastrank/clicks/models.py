@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastrank.clicks.log import ClickLog
+    from fastrank.clicks.summaries import Summary
     from fastrank.io.atomic import Path
 
 # The kinds of parameters, in the order in which they are told.
@@ -160,6 +161,15 @@ class ClickModel:
         columns = {} if self.queries is None else {"query_id": self.queries}
         score = self.attr if self.sat is None else self.attr * self.sat
         return pa.table(columns | {"doc_id": self.docs, "score": score})
+
+    def summary(self, log: ClickLog, *, threads: int | None = None) -> Summary:
+        """The model in brief: its parameters by rank, and its `score` of a log. It shows itself as tables.
+
+        threads: None is every processor; the bits are the same for any number.
+        """
+        from fastrank.clicks.summaries import summary
+
+        return summary(self, log, threads)
 
     def save(self, path: Path) -> None:
         """Write the model to a Parquet file, whole or not at all; `ClickModel.load` gives it back to the last bit.

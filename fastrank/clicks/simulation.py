@@ -17,6 +17,8 @@ from fastrank.engine.calls import check_threads
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fastrank.clicks.log import ClickLog
     from fastrank.clicks.models import ClickModel
 
@@ -116,3 +118,22 @@ def simulate(log: ClickLog, model: ClickModel, seed: int = 0, *, threads: int | 
         threads=threads,
     )
     return click
+
+
+def as_table(log: ClickLog) -> pa.Table:
+    """A log with a row per document shown, as `ClickLog.from_table` reads it.
+
+    Columns session_id (numbers from 0), query_id (where there are queries), doc_id, position, click, and weight (where sessions have any).
+    Empty sessions leave no row.
+    """
+    import pyarrow as pa
+
+    session = np.repeat(np.arange(log.n_sessions), np.diff(log.offsets))
+    columns: dict[str, Any] = {"session_id": session}
+    if log.queries is not None:
+        columns["query_id"] = pa.DictionaryArray.from_arrays(pa.array(log.query[session]), log.queries)
+    columns |= {"doc_id": pa.DictionaryArray.from_arrays(pa.array(log.pair_doc[log.qd]), log.docs), "position": log.position}
+    columns["click"] = log.click
+    if log.weight is not None:
+        columns["weight"] = log.weight[session]
+    return pa.table(columns)

@@ -12,9 +12,11 @@ import numpy as np
 from fastrank.clicks.counterfactual import Counterfactual
 from fastrank.clicks.design import SwapSample
 from fastrank.clicks.interleaving import Interleaving
+from fastrank.clicks.likelihood import EPS, Score
 from fastrank.clicks.propensities import Propensity
 from fastrank.clicks.rates import Rate
 from fastrank.clicks.relevances import Relevance
+from fastrank.clicks.summaries import Summary
 from fastrank.report.drawing import Grid, Report, markdown, notebook, show_value, terminal
 from fastrank.report.plots import colours_of, new_figure
 
@@ -182,6 +184,58 @@ def _swap_sample(found: SwapSample) -> Report:
     ]
     title = f"to know theta_k to {100 * found.half_width:g}% with {100 * found.level:g}% confidence"
     return Report([Grid(title, ["needed", "at least"], rows)], [], [])
+
+
+@report_of.register
+def _score(found: Score) -> Report:
+    return Report([_fit_of(found), _by_rank(found, "perplexity by position")], [], list(_cautions(found)))
+
+
+@report_of.register
+def _summary(found: Summary) -> Report:
+    scored = found.score
+    known = []
+    if found.model in ("gctr", "dbn", "ccm"):
+        kind, values = ("exam", found.exam) if found.exam is not None else ("cont", found.cont)
+        known.append([kind, ", ".join(_number(value) for value in ([] if values is None else values.tolist()))])
+    if found.n_pairs:
+        known.append(["documents with parameters", f"{found.n_pairs:,}"])
+    if not math.isnan(found.log_posterior):
+        known.append(["log posterior", f"{found.log_posterior:,.3f}"])
+    notes = list(_cautions(scored))
+    if not found.converged:
+        notes.insert(0, f"Not converged after {found.n_iterations:,} iterations: allow more, or a larger tolerance.")
+    elif found.n_iterations:
+        known.append(["iterations", f"{found.n_iterations:,}"])
+    grids = [Grid(f"click model {found.model}", ["parameters", "value"], known)] if known else []
+    return Report([*grids, _fit_of(scored), _by_rank(found, "by position")], [], notes)
+
+
+def _fit_of(found: Score) -> Grid:
+    rows = [
+        ["log-likelihood per document", _number(found.ll_doc)],
+        ["log-likelihood per session", _number(found.ll_session)],
+        ["perplexity", _number(found.ppl)],
+        ["perplexity given the clicks above", _number(found.cond_ppl)],
+    ]
+    return Grid("how well the clicks are foretold", ["score", "value"], rows)
+
+
+def _by_rank(found: Score | Summary, title: str) -> Grid:
+    columns = found.columns()
+    header = {"n": "sessions", "ppl": "perplexity", "cond_ppl": "given the clicks above"}
+    shown = [[_count(value) if name in ("position", "n") else _number(value) for value in column] for name, column in columns.items()]
+    rows = [list(row) for row in zip(*shown, strict=True)]
+    return Grid(title, [header.get(name, name) for name in columns], rows[:MOST_ROWS])
+
+
+def _cautions(found: Score) -> Iterator[str]:
+    if found.unseen > 0:
+        yield f"{100 * found.unseen:.2f}% of the rows show a document or a rank that the model has no parameter for."
+    if found.clipped > 0:
+        share = f"{100 * found.clipped:.2f}%"
+        yield f"{share} of the rows had a probability outside {EPS:g} ... 1 - {EPS:g} and count with the nearer of these."
+    yield from _cut(len(found.n_at), "positions")
 
 
 # --- figures --------------------------------------------------------------------------------------------------------------------
