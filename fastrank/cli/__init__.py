@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
+from fastrank.cli.click_models import fit, simulate
 from fastrank.cli.clicking import clicks
 from fastrank.cli.comparing import compare
 from fastrank.cli.evaluating import evaluate
@@ -101,6 +102,8 @@ def commands(context: click.Context) -> None:
 
 for each in (evaluate, trec_eval, compare, explain, clicks, metrics, conventions, verify, warmup):
     commands.add_command(each)
+for each in (fit, simulate):
+    clicks.add_command(each)
 
 
 def main() -> NoReturn:
