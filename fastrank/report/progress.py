@@ -14,7 +14,7 @@ PATIENCE = 1.0
 
 
 class Progress:
-    """Shows how many rows, or what ``unit`` says, are done, on stderr, from the first second on and only on a terminal; leaves nothing behind.
+    """Shows on stderr how many rows (or what ``unit`` says) are done, from the first second on and only on a terminal; leaves no trace.
 
     ``expect`` tells how many there will be, or None: it is asked once, when there is something to show, and then the share that is
     done and the time that is left are shown too.
