@@ -51,6 +51,7 @@ ROOMS = {
     "xgboost": {"training", "compat"},
     "catboost": {"training", "compat"},
     "sklearn": {"training", "compat"},
+    "ir_measures": {"compat"},
     "torch": {"training"},
     "pickle": set(),
 }

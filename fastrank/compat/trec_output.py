@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import fastrank
 from fastrank.arrays import frozen
 from fastrank.compat.trec_help import help_text
 from fastrank.compat.trec_options import (
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str], write: Write, say: Say) -> int:
             write(help_text(options).encode())
             return 0
         if options.version:
-            say(f"trec_eval version 10.0 (fastrank {fastrank.__version__})\n")
+            say(f"trec_eval version 10.0 (fastrank {sys.modules['fastrank'].__version__})\n")
             return 0
         write(_output(options, lambda note: say(f"note: {note}\n")))
     except Ending as ending:
