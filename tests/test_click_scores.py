@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fastrank.clicks import ClickLog, ClickModel, fit, probabilities, score, simulate
+from fastrank._kernel import Kernel
+from fastrank.clicks import ClickLog, ClickModel, counting, expectation, fit, likelihood, probabilities, score, simulate, simulation
+from fastrank.clicks.warming import compile_kernels
 from fastrank.errors import InputError
 
 EPS = 1e-6
@@ -19,6 +21,25 @@ def model_of(log: ClickLog, name: str, seed: int) -> ClickModel:
     """A model of the documents and ranks of a log."""
     queries = None if log.queries is None else log.queries.take(log.pair_query)
     return click_models.draw_model(name, np.random.default_rng(seed), log.docs.take(log.pair_doc), max(log.n_positions, 1), queries)
+
+
+@pytest.mark.compiled
+def test_each_kernel_is_compiled_for_one_kind_of_arrays_and_ahead_of_time_on_request() -> None:
+    compile_kernels()
+    for weighted in (False, True):
+        drawn = click_models.draw_log(np.random.default_rng(1), 30, weighted=weighted)
+        bare = ClickLog(drawn.offsets, drawn.docs.take(drawn.pair_doc[drawn.qd]), drawn.click, position=2 * drawn.position)
+        for log in (drawn, bare):
+            for name in click_models.NAMES:
+                model = fit(log, name)
+                score(model, log)
+                probabilities(model, log)
+                simulate(log, model, 3)
+    modules = (counting, expectation, likelihood, simulation)
+    kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Kernel)]
+    kernels = [each for each in kernels if not each.__name__.startswith("_")]
+    assert len(kernels) == 14
+    assert {each.__name__: len(each.signatures) for each in kernels} == dict.fromkeys((each.__name__ for each in kernels), 1)
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------------------

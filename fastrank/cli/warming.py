@@ -17,10 +17,12 @@ def warmup() -> None:
 
     Takes about a minute on a fresh machine, and a second when all is there. NUMBA_CACHE_DIR chooses the place.
     """
-    from fastrank.comparison.resampling import compile_kernels
+    from fastrank.clicks import warming
+    from fastrank.comparison import resampling
     from fastrank.engine.warm import warm_up
 
-    compile_kernels()
+    resampling.compile_kernels()
+    warming.compile_kernels()
     done = warm_up()
     if done.jit_is_off:
         click.echo("Nothing to compile: NUMBA_DISABLE_JIT is set, so kernels run as plain Python.")
