@@ -37,18 +37,19 @@ _NRBP = "Clarke, Kolla and Vechtomova, ICTIR 2009, as in ndeval"
 
 
 @kernel
-def order_greedily(starts: Any, bounds: Any, group: Any, keep: float, left: Any, gain: Any, rank: Any) -> None:
+def order_greedily(starts: Any, bounds: Any, group: Any, keep: float, deepest: int, left: Any, gain: Any, rank: Any) -> None:
     """rank[d] = rank of document d in the order that at each rank takes the greatest novel gain, the first of equal ones.
 
-    Query q has the documents starts[q] ... starts[q + 1] - 1, and document d is relevant to the groups group[bounds[d]:bounds[d + 1]].
-    left[g], 1 at first, is what a further document of the group gains, keep times as much after each; gain is scratch.
+    It goes to rank `deepest`; further documents have rank 0. Query q has the documents starts[q] ... starts[q + 1] - 1, and document d is
+    relevant to the groups group[bounds[d]:bounds[d + 1]]. left[g], 1 at first, is what a further document of the group gains, keep times
+    as much after each; gain is scratch.
     """
     for q in range(starts.shape[0] - 1):
         first, stop = starts[q], starts[q + 1]
         for d in range(first, stop):
             gain[d] = np.inf
             rank[d] = 0
-        for r in range(1, stop - first + 1):
+        for r in range(1, min(stop - first, deepest) + 1):
             best, most = first, -1.0
             for d in range(first, stop):
                 # Gains only fall: what was not more before is not more now.
@@ -63,9 +64,9 @@ def order_greedily(starts: Any, bounds: Any, group: Any, keep: float, left: Any,
                 left[group[i]] *= keep
 
 
-def ideal_order(view: View, least: float, alpha: float) -> Relevant:
-    """The relevant documents of each group in the greedy order; ties go to the greater document id. Kept beside the labels."""
-    key = ("greedy order", least, alpha)
+def ideal_order(view: View, least: float, alpha: float, most: int) -> Relevant:
+    """The relevant documents of each group in the greedy order to rank `most`; ties go to the greater id. Kept beside the labels."""
+    key = ("greedy order", least, alpha, most)
     kept = view.judged.kept
     if key not in kept:
         groups, found = groups_of(view), relevant(view, least)
@@ -74,8 +75,8 @@ def ideal_order(view: View, least: float, alpha: float) -> Relevant:
         documents, n_groups = np.unique(found.document, return_counts=True)
         starts, bounds = np.searchsorted(documents, groups.document_offsets), np.append(0, np.cumsum(n_groups))
         place, gain, left = np.empty(len(documents), np.int64), np.empty(len(documents)), np.ones(len(groups.starts) - 1)
-        order_greedily(starts, bounds, found.group[order], 1.0 - alpha, left, gain, place)
-        rank = place[np.searchsorted(documents, found.document)]
+        order_greedily(starts, bounds, found.group[order], 1.0 - alpha, most, left, gain, place)
+        rank = np.where(place > 0, place, UNRETRIEVED)[np.searchsorted(documents, found.document)]
         order = np.lexsort((rank, found.group))
         kept[key] = found._replace(document=found.document[order], rank=rank[order])
     ideal: Relevant = kept[key]
@@ -130,7 +131,8 @@ class _Novel(_Diverse):
     def values(self, view: View) -> np.ndarray:
         total = self.total(view, self.found(view))
         if self.ideal:
-            best = self.total(view, ideal_order(view, self.least, self.alpha or 0.0))
+            most = int(view.cutoff(self.k).max(initial=1))
+            best = self.total(view, ideal_order(view, self.least, self.alpha or 0.0, most))
             return total / np.where(best > 0, best, np.inf)
         return share_of(total, self.n_subtopics(view)) / self.everything(view)
 

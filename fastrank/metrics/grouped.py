@@ -58,14 +58,19 @@ def relevant(view: View, least: float, *, among_judged: bool = False) -> Relevan
     key = ("relevant by group", least, among_judged)
     if key not in view.kept:
         groups, rank = groups_of(view), document_ranks(view)
-        group, document, label = groups.group, groups.document, groups.label
-        order = np.lexsort((-label, document, rank[document], group))
-        group, document, label = group[order], document[order], label[order]
+        by_rank = np.argsort(rank, kind="stable")
+        place = np.empty(len(rank), np.int64)
+        place[by_rank] = np.arange(len(rank))
+        # One number for group and place: sorting those is several times as fast as sorting by two keys.
+        keys = groups.group * len(rank) + place[groups.document]
+        order = np.argsort(keys)
+        keys, label = keys[order], groups.label[order]
         # A document that stands in several parts of a group counts once, with its greatest label.
-        kept = np.append(True, (group[1:] != group[:-1]) | (document[1:] != document[:-1]))[: len(group)]
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+        keys, label = keys[starts], np.maximum.reduceat(label, starts) if len(starts) else label
         if among_judged:
-            kept &= label >= 0
-        group, document, label = group[kept], document[kept], label[kept]
+            keys, label = keys[label >= 0], label[label >= 0]
+        group, document = keys // max(len(rank), 1), by_rank[keys % max(len(rank), 1)]
         ranks = rank[document]
         if among_judged:
             ranks = np.where(ranks < UNRETRIEVED, _places(group, len(groups.starts)) + 1, ranks)
