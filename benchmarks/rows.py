@@ -19,6 +19,7 @@ from benchmarks.child import SAMPLE
 from benchmarks.click_rows import N_STEPS, click_models
 from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
+from benchmarks.group_rows import subtopics
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
 from benchmarks.statistics_rows import statistics
 from benchmarks.timing import child, n_processors, process_seconds, run_python
@@ -402,6 +403,7 @@ ROWS = {
         Row("small-batch", "One small batch, the whole Python call", small_batch, each=None),
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
+        Row("subtopics", "Judgements by subtopic: six metrics of diversity, one thread", subtopics),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
