@@ -1,0 +1,563 @@
+"""Rates, relevance and counterfactual values: worked examples, plain loops, what is refused, and recovery."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from click_logs import cells_log, random_log, rows_of, shown_in_two_orders
+from scipy.stats import chi2, gamma
+
+import fastrank as fr
+from fastrank.clicks import ClickLog, ctr, evaluate, propensity, rank_in, relevance, session_metrics
+
+Z = 1.959963984540054
+SEED = [("A", 1, 1000, 100), ("B", 2, 1000, 35)]
+
+
+# --- rates ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["position", "doc", "query", "pair", "all"])
+def test_rates_are_clicks_over_impressions(by: str) -> None:
+    log = random_log(0, weighted=True, gaps=True)
+    counts: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for row in rows_of(log):
+        key = {
+            "position": row["position"] - 1,
+            "doc": int(log.pair_doc[row["pair"]]),
+            "query": row["query"],
+            "pair": row["pair"],
+            "all": 0,
+        }[by]
+        counts[key][0] += row["weight"]
+        counts[key][1] += row["weight"] * row["click"]
+    found = ctr(log, by)
+    assert {i: [found.n[i], found.clicks[i]] for i in range(len(found.n)) if found.n[i]} == {i: v for i, v in counts.items() if v[0]}
+    shown = found.n > 0
+    p, n = found.value[shown], found.n[shown]
+    assert p.tolist() == (found.clicks[shown] / n).tolist()
+    # Both ends of Wilson's interval solve (p - x)² = z² x (1 - x) / n.
+    for end in (found.lo[shown], found.hi[shown]):
+        assert (p - end) ** 2 == pytest.approx(Z * Z * end * (1 - end) / n, abs=1e-12)
+    assert found.se[shown] == pytest.approx(np.sqrt(p * (1 - p) / n))
+    assert all(len(column) == len(found.n) for column in found.keys.values())
+
+
+def test_what_was_never_shown_has_no_rate() -> None:
+    found = ctr(ClickLog([0, 1], ["a"], [1], position=[3]))
+    assert found.n.tolist() == [0, 0, 1]
+    assert np.isnan(found.value).tolist() == np.isnan(found.lo).tolist() == np.isnan(found.hi).tolist() == [True, True, False]
+    assert (found.value[2], found.hi[2]) == (1, 1)
+
+
+def test_the_seed_example_over_examination() -> None:
+    found = ctr(cells_log(SEED), "doc")
+    assert (found.lo[0], found.hi[0]) == pytest.approx((0.0829, 0.1202), abs=5e-5)
+    assert (found.lo[1] / 0.35, found.hi[1] / 0.35) == pytest.approx((0.0722, 0.1380), abs=5e-5)
+
+
+def test_rates_by_query_need_queries() -> None:
+    with pytest.raises(fr.InputError, match="by='query' needs to know the query"):
+        ctr(ClickLog([0, 1], ["a"], [1]), "query")
+    with pytest.raises(fr.InputError, match="by must be"):
+        ctr(ClickLog([0, 1], ["a"], [1]), "docs")
+
+
+def test_what_the_clicks_of_each_session_say() -> None:
+    log = random_log(1, gaps=True)
+    found = session_metrics(log, k=3)
+    for s in range(log.n_sessions):
+        ranks = [row["position"] for row in rows_of(log) if row["session"] == s and row["click"]]
+        expected = {
+            "any_click": float(bool(ranks)),
+            "n_clicks": len(ranks),
+            "first_click_rank": min(ranks, default=math.nan),
+            "last_click_rank": max(ranks, default=math.nan),
+            "rr_first": 1 / min(ranks) if ranks else 0.0,
+            "clicks@3": sum(rank <= 3 for rank in ranks),
+            "abandonment": float(not ranks),
+        }
+        assert {name: column[s] for name, column in found.items()} == pytest.approx(expected, nan_ok=True)
+    with pytest.raises(fr.InputError, match="k must be a whole number from 1 up"):
+        session_metrics(log, 0)
+
+
+# --- relevance ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_equal_points_and_unequal_certainty() -> None:
+    found = relevance(cells_log(SEED), [1, 0.35])
+    assert found.value == pytest.approx([0.1, 0.1], abs=1e-12)
+    assert found.se == pytest.approx([math.sqrt(0.1 * 0.9 / 1000), math.sqrt(0.035 * 0.965 / 1000) / 0.35], rel=1e-9)
+    pooled = relevance(cells_log([("A", 1, 1000, 100), ("A", 2, 1000, 35)]), [1, 0.35])
+    assert pooled.value.tolist() == pytest.approx([135 / 1350])
+
+
+def test_relevance_is_the_sum_of_clicks_over_the_sum_of_exposures() -> None:
+    log = random_log(2, weighted=True)
+    theta = 1 / np.arange(1, 7) ** 0.7
+    clicks, exposure = np.zeros(log.n_pairs), np.zeros(log.n_pairs)
+    for row in rows_of(log):
+        clicks[row["pair"]] += row["weight"] * row["click"]
+        exposure[row["pair"]] += row["weight"] * theta[row["position"] - 1]
+    found = relevance(log, theta)
+    shown = exposure > 0
+    assert found.clicks == pytest.approx(clicks)
+    assert found.exposure == pytest.approx(exposure)
+    assert found.value[shown] == pytest.approx(clicks[shown] / exposure[shown])
+    some = shown & (clicks > 0)
+    assert found.lo[some] == pytest.approx(chi2.ppf(0.025, 2 * clicks[some]) / 2 / exposure[some])
+    assert found.hi[shown] == pytest.approx(chi2.ppf(0.975, 2 * clicks[shown] + 2) / 2 / exposure[shown])
+    assert (found.lo[shown & (clicks == 0)] == 0).all()
+    assert np.isnan(found.value[~shown]).all()
+    assert np.isnan(found.hi[~shown]).all()
+    assert found.n_above_one == np.count_nonzero(found.value > 1) > 0
+    assert found.notes[0].kind == "above_one"
+    a, b = 2.0, 20.0
+    with_prior = relevance(log, theta, prior=(a, b), level=0.9)
+    assert with_prior.value == pytest.approx((clicks + a) / (exposure + b))
+    assert with_prior.lo == pytest.approx(gamma.ppf(0.05, clicks + a, scale=1 / (exposure + b)))
+    assert with_prior.hi == pytest.approx(gamma.ppf(0.95, clicks + a, scale=1 / (exposure + b)))
+
+
+def test_no_click_has_the_upper_limit_of_a_count_of_0() -> None:
+    found = relevance(cells_log([("a", 1, 10, 0)]), [0.5])
+    assert (found.value[0], found.lo[0]) == (0, 0)
+    assert found.hi[0] == pytest.approx(3.689 / 5, rel=1e-3)
+
+
+def test_trust_takes_the_clicks_on_nothing_away() -> None:
+    log = cells_log([("a", 1, 1000, 720), ("b", 1, 1000, 600)])
+    found = relevance(log, [0.35], beta=[0.65])
+    assert found.value == pytest.approx([(720 - 650) / 350, (600 - 650) / 350])
+    assert (found.lo < found.value).all()
+    assert (found.value < found.hi).all()
+
+
+def test_positions_nobody_looks_at_leave_no_number() -> None:
+    log = cells_log([("a", 1, 10, 2), ("b", 2, 10, 0), ("a", 3, 5, 0)])
+    found = relevance(log, [1, 0, math.nan])
+    assert found.exposure.tolist() == [10, 0]
+    assert math.isnan(found.value[1])
+    assert math.isnan(found.se[1])
+    assert {note.kind for note in found.notes} == {"not_exposed", "no_propensity"}
+
+
+THETA_ERRORS = {
+    "0 where there are clicks": ([1, 0], "theta must be above 0 where there are clicks: at position 2, which has 4, it is 0"),
+    "NaN where there are clicks": ([1, math.nan], "theta must be above 0 where there are clicks: at position 2"),
+    "null where there are clicks": ([1, None], "theta must be above 0 where there are clicks: at position 2"),
+    "too short": ([1], r"theta has 1 positions, and the log shows documents down to position 2.*extend=True"),
+    "empty": ([], "theta has 0 positions"),
+    "below 0": ([1, -0.1], "theta must be a number from 0 up at every position: at position 2 it is -0.1"),
+    "infinite": ([1, math.inf], "theta must be a number from 0 up"),
+    "two dimensions": ([[1, 1]], "theta must have one number per position"),
+    "text": (["1", "2"], "theta must be numbers"),
+}
+
+
+@pytest.mark.parametrize("name", THETA_ERRORS)
+def test_propensities_that_cannot_be_divided_by_are_named(name: str) -> None:
+    log = cells_log([("a", 1, 10, 2), ("b", 2, 10, 4)])
+    theta, message = THETA_ERRORS[name]
+    with pytest.raises(fr.InputError, match=message):
+        relevance(log, theta)
+    with pytest.raises(fr.InputError, match=message):
+        evaluate(log, theta, log.position)
+
+
+def test_the_last_propensity_goes_on_where_asked() -> None:
+    log = cells_log([("a", 1, 10, 2), ("b", 4, 10, 4)])
+    assert relevance(log, [1, 0.5], extend=True).exposure.tolist() == [10, 5]
+
+
+@pytest.mark.parametrize("prior", [(1,), (1, -1), (math.nan, 1), 3, ("a", "b")])
+def test_a_prior_is_two_numbers(prior: Any) -> None:
+    with pytest.raises(fr.InputError, match=r"prior must be .clicks, exposure."):
+        relevance(random_log(0), np.ones(6), prior=prior)
+
+
+# --- values, by plain loops -----------------------------------------------------------------------------------------------------------
+
+GAINS = {
+    "dcg": lambda rank, k: 1 / math.log2(1 + rank),
+    "recall": lambda rank, k: 1.0,
+    "precision": lambda rank, k: 1 / k,
+    "rr_sum": lambda rank, k: 1 / rank,
+}
+
+
+def gain(metric: str, rank: int, k: int) -> float:
+    return GAINS[metric](rank, k) if 0 < rank <= k else 0.0
+
+
+def plain_values(log: ClickLog, theta: np.ndarray, new: np.ndarray, metric: str, k: int, **how: Any) -> dict[str, Any]:
+    """Estimates as the documentation has them, row after row."""
+    rows = rows_of(log)
+    beta, guess, weight = how.get("beta", np.zeros(len(theta))), how.get("rhat"), how.get("weight")
+    shown = defaultdict(float)
+    for row in rows:
+        shown[row["pair"]] += row["weight"] * theta[row["position"] - 1]
+    sessions = np.bincount(log.query, log.weights)
+    x, y, w = np.zeros(log.n_sessions), np.zeros(log.n_sessions), np.zeros(log.n_sessions)
+    for row in rows:
+        i, at, pair = row["row"], row["position"] - 1, row["pair"]
+        exposure = shown[pair] / sessions[row["query"]] if how.get("exposure") == "policy" else theta[at]
+        value = row["click"] - beta[at] - (0.0 if guess is None else theta[at] * guess[pair])
+        if value:
+            value *= (1.0 if weight is None else weight[i]) / max(exposure, how.get("clip", 0.0))
+        s = row["session"]
+        x[s] += gain(metric, int(new[i]), k) * value
+        y[s] += gain(metric, row["position"], k) * value
+        w[s] += value
+        if guess is not None:
+            y[s] += gain(metric, row["position"], k) * guess[pair]
+    if guess is not None:
+        rank = dict(zip(log.qd.tolist(), new.tolist(), strict=True))
+        for s in range(log.n_sessions):
+            pairs = np.flatnonzero(log.pair_query == log.query[s])
+            x[s] += sum(gain(metric, rank[p], k) * guess[p] for p in pairs.tolist())
+    m = log.weights
+    bottom = float(m @ w) if how.get("estimator") == "snips" else float(m.sum())
+    found: dict[str, Any] = {"per_session": x}
+    for name, column in (("value", x), ("logged", y), ("diff", x - y)):
+        value = float(m @ column) / bottom
+        left = column - value * (w if how.get("estimator") == "snips" else 1.0)
+        if log.cluster is None:
+            variance = m.sum() / (m.sum() - 1) * float(m @ left**2)
+        else:
+            sums = np.array([float((m * left)[log.cluster == u].sum()) for u in np.unique(log.cluster)])
+            variance = len(sums) / (len(sums) - 1) * float(sums @ sums)
+        found |= {name: value, f"{name}_se": math.sqrt(variance) / abs(bottom)}
+    return found
+
+
+def same_ranks(log: ClickLog, seed: int = 0) -> np.ndarray:
+    """A new rank for each pair, some 0."""
+    return np.random.default_rng(seed).integers(0, 8, log.n_pairs)[log.qd]
+
+
+HOWS: dict[str, dict[str, Any]] = {
+    "ips": {},
+    "clipped": {"clip": 0.4},
+    "snips": {"estimator": "snips"},
+    "policy": {"exposure": "policy"},
+    "policy, clipped, snips": {"exposure": "policy", "clip": 0.2, "estimator": "snips"},
+    "affine": {"beta": 0.05 * np.ones(6)},
+    "dr": {"estimator": "dr", "exposure": "policy", "rhat": 0.3},
+    "dr, clipped": {"estimator": "dr", "clip": 0.4, "rhat": 0.3},
+    "weighed rows": {"weight": 1.0},
+}
+
+
+@pytest.mark.parametrize("metric", list(GAINS))
+@pytest.mark.parametrize("name", HOWS)
+def test_values_and_intervals_are_those_of_plain_loops(name: str, metric: str) -> None:
+    for clustered, weighted in ((False, False), (True, True), (False, True)):
+        log = random_log(3, 80, clustered=clustered, weighted=weighted)
+        how = dict(HOWS[name])
+        generator = np.random.default_rng(7)
+        if "rhat" in how:
+            how["rhat"] = generator.random(log.n_pairs)
+        if "weight" in how:
+            how["weight"] = generator.random(log.n_rows)
+        theta, new = 1 / np.arange(1, 7) ** 0.8, same_ranks(log)
+        expected = plain_values(log, theta, new, metric, 4, **how)
+        found = evaluate(log, theta, new, metric, 4, **how)
+        assert found.per_session == pytest.approx(expected["per_session"], abs=1e-12)
+        assert (found.value, found.logged, found.diff) == pytest.approx(tuple(expected[n] for n in ("value", "logged", "diff")), abs=1e-11)
+        assert found.hi - found.value == pytest.approx(Z * expected["value_se"], rel=1e-9)
+        assert found.diff_hi - found.diff == pytest.approx(Z * expected["diff_se"], rel=1e-9)
+        assert found.diff - found.diff_lo == pytest.approx(found.diff_hi - found.diff)
+
+
+@pytest.mark.parametrize("name", [name for name in HOWS if name != "affine"])
+def test_the_interval_carries_what_is_not_known_of_the_propensities(name: str) -> None:
+    log = random_log(4, 150, longest=4, n_docs=5, weighted=True)
+    known = propensity(log)
+    how = dict(HOWS[name])
+    if "rhat" in how:
+        how["rhat"] = np.random.default_rng(7).random(log.n_pairs)
+    if "weight" in how:
+        how["weight"] = np.random.default_rng(7).random(log.n_rows)
+    new = same_ranks(log)
+    found, fixed = (evaluate(log, theta, new, k=3, **how) for theta in (known, known.theta))
+    slopes = []
+    for k in range(1, log.n_positions):
+        step = np.where(np.arange(log.n_positions) == k, 1e-6, 0.0)
+        up, down = (evaluate(log, known.theta * np.exp(sign * step), new, k=3, **how) for sign in (1, -1))
+        slopes.append([(up.value - down.value) / 2e-6, (up.diff - down.diff) / 2e-6])
+    for i, (low, high) in enumerate((("lo", "hi"), ("diff_lo", "diff_hi"))):
+        slope = np.array(slopes)[:, i]
+        more = [(getattr(each, high) - getattr(each, low)) / 2 / Z for each in (found, fixed)]
+        assert more[0] ** 2 - more[1] ** 2 == pytest.approx(slope @ known.cov_log @ slope, rel=1e-4, abs=1e-12)
+
+
+# --- values, worked ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_propensities_belong_to_the_logged_position() -> None:
+    log = ClickLog([0, 3], list("abc"), [0, 0, 1])
+    found = evaluate(log, [1, 1 / 2, 1 / 3], [2, 3, 1])
+    assert found.value == pytest.approx(3.0, abs=1e-12)
+    assert found.naive == 1.0
+
+
+def test_the_effective_sample_of_weights_1_and_2() -> None:
+    log = ClickLog([0, 2], ["a", "b"], [1, 1])
+    found = evaluate(log, [1, 0.5], log.position)
+    assert found.ess == pytest.approx(9 / 5)
+    assert found.max_share == pytest.approx(2 / 3)
+
+
+def test_trust_by_alpha_and_beta_has_the_mean_of_the_relevance() -> None:
+    alpha, beta, clicks = 0.35, 0.65, 720
+    log = cells_log([("a", 1, 1000, clicks)])
+    found = evaluate(log, None, np.ones(1000, int), "recall", 1, alpha=[alpha], beta=[beta])
+    assert found.value == pytest.approx((clicks / 1000 - beta) / alpha)
+    single = [evaluate(ClickLog([0, 1], ["a"], [c]), None, [1], "recall", 1, alpha=[alpha], beta=[beta]).value for c in (1, 0)]
+    assert single == pytest.approx([1.0, -0.65 / 0.35])
+    assert len(found.sweep["strength"]) == 0
+    assert math.isnan(found.crossover)
+
+
+def test_doubly_robust_is_ips_where_one_list_was_always_shown() -> None:
+    generator = np.random.default_rng(0)
+    query = generator.integers(0, 5, 200)
+    doc = (query[:, None] * 10 + np.arange(4)).ravel()
+    log = ClickLog(np.arange(201) * 4, doc, generator.random(800) < 0.3, query)
+    theta, new = 1 / np.arange(1, 5), same_ranks(log)
+    ips = evaluate(log, theta, new)
+    for how in ({"exposure": "policy"}, {"exposure": "row"}, {"rhat": generator.random(log.n_pairs)}):
+        dr = evaluate(log, theta, new, estimator="dr", **how)
+        assert (dr.value, dr.diff) == pytest.approx((ips.value, ips.diff), abs=1e-12)
+        assert dr.per_session == pytest.approx(ips.per_session, abs=1e-11)
+    assert evaluate(log, theta, new, exposure="policy").value == pytest.approx(ips.value, abs=1e-12)
+    assert [note.kind for note in evaluate(log, theta, new, estimator="dr").notes] == ["clicked_missing", "only_a_guess"]
+
+
+def test_recall_by_snips_times_what_is_relevant_is_ips() -> None:
+    log = random_log(6)
+    theta, new = 1 / np.arange(1, 7), same_ranks(log)
+    snips, ips = (evaluate(log, theta, new, "recall", 3, how) for how in ("snips", "ips"))
+    assert snips.value * ips.relevant_per_session == pytest.approx(ips.value)
+    assert 0 < snips.value < 1
+
+
+def test_policy_aware_exposure_values_what_was_sometimes_left_out() -> None:
+    generator = np.random.default_rng(5)
+    n, shown, n_docs = 20_000, 3, 6
+    relevant = np.array([0.6, 0.5, 0.4, 0.3, 0.5, 0.4])
+    theta = 1 / np.arange(1, shown + 1)
+    docs = np.argsort(generator.random((n, n_docs)) - 0.5 * (np.arange(n_docs) < 3), axis=1)[:, :shown]
+    log = ClickLog(np.arange(n + 1) * shown, docs.ravel(), (generator.random((n, shown)) < relevant[docs] * theta).ravel(), ["q"] * n)
+    best = np.argsort(-relevant, kind="stable")
+    placed = rank_in(log, [0, n_docs], best, ["q"], k=6)
+    truth = sum(relevant[d] / math.log2(2 + r) for r, d in enumerate(best))
+    policy, row = (evaluate(log, theta, placed, k=6, exposure=exposure) for exposure in ("policy", "row"))
+    assert policy.lo < truth < policy.hi
+    assert row.hi < truth
+    assert [note.kind for note in row.notes] == ["left_out"]
+    assert policy.unsupported == 0
+
+
+def test_the_sweep_raises_propensities_to_a_power_and_finds_where_the_sign_turns() -> None:
+    log = ClickLog([0, 3, 6], list("abcabc"), [1, 0, 0, 0, 0, 1])
+    theta, new = np.array([1, 1 / 2, 1 / 3]), [3, 2, 1, 3, 2, 1]
+    found = evaluate(log, theta, new, sweep=(2, 0, 1, 1))
+    assert found.sweep["strength"].tolist() == [0, 1, 2]
+    # One click at 1 that falls to 3, one at 3 that rises to 1: (3^t - 1) (1 - 1 / log2 4) / 2.
+    assert found.sweep["diff"] == pytest.approx([(3**t - 1) / 4 for t in (0, 1, 2)], abs=1e-12)
+    for i, strength in enumerate((0, 1, 2)):
+        again = evaluate(log, theta**strength, new, sweep=())
+        assert found.sweep["value"][i] == pytest.approx(again.value)
+        assert found.sweep["diff_lo"][i] == pytest.approx(again.diff_lo)
+    assert math.isnan(found.crossover)
+    # Now two at the top lose as much as c gains where 3^t = 2.
+    more = ClickLog([0, 3, 6, 9], list("abcabcabc"), [1, 0, 0, 0, 0, 1, 1, 0, 0])
+    for estimator in ("ips", "snips", "dr"):
+        turned = evaluate(more, theta, [3, 2, 1] * 3, estimator=estimator, rhat=np.zeros(3) if estimator == "dr" else None)
+        assert turned.crossover == pytest.approx(math.log(2) / math.log(3), abs=5e-5)
+    assert "changes at 0.631 times the strength used. The new ranker leads above that" in evaluate(more, theta, [3, 2, 1] * 3).verdict
+
+
+def test_clipping_is_counted_and_told() -> None:
+    log = cells_log([("a", 1, 20, 10), ("b", 2, 20, 5)])
+    found = evaluate(log, [1, 0.1], log.position, clip=0.5)
+    assert found.clipped == 5
+    assert found.clipped_mass == pytest.approx(1 - (10 + 5 * 2) / (10 + 5 * 10))
+    assert found.notes[0].kind == "clipped"
+    assert "5 clicks were clipped, which takes away 66.7%" in found.notes[0].message
+
+
+def test_what_the_new_ranker_drops_is_counted() -> None:
+    log = cells_log([("a", 1, 20, 10), ("b", 2, 20, 5)])
+    found = evaluate(log, [1, 0.5], (log.qd == 0).astype(int))
+    assert found.clicked_missing == pytest.approx(10 / 20)
+    assert any("drops documents that hold 50.0% of the clicks' weight" in note.message for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("clicks", "words"),
+    [
+        (([0, 1] * 60), "The new ranker is better on dcg@10 by ips.*holds for every strength"),
+        (([1, 0] * 60), "The new ranker is worse on dcg@10 by ips.*holds for every strength"),
+        (([1, 0, 0, 1] * 30), "The rankers are not told apart"),
+        ([1, 0], "too few sessions to tell"),
+    ],
+)
+def test_the_verdict_says_what_is_supported(clicks: list[int], words: str) -> None:
+    n = len(clicks) // 2
+    log = ClickLog(np.arange(n + 1) * 2, ["a", "b"] * n, clicks)
+    assert re.search(words, evaluate(log, [1, 0.9], [2, 1] * n).verdict.replace("\n", " "))
+
+
+def test_a_sign_that_is_sure_at_some_strengths_only_is_told() -> None:
+    log = cells_log([("a", 1, 300, 90), ("b", 2, 300, 100)])
+    found = evaluate(log, [1, 0.8], 3 - log.position)
+    assert math.isnan(found.crossover)
+    assert "the interval keeps off 0 at" in found.verdict
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
+def test_any_number_of_threads_gives_the_same_bits(estimator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrank.clicks.weighing.BLOCK", 64)
+    log = random_log(9, 400, weighted=True, clustered=True)
+    theta, new = propensity(log), same_ranks(log)
+    one, two, eight = (
+        evaluate(log, theta, new, estimator=estimator, exposure="policy", threads=threads).to_json() for threads in (1, 2, 8)
+    )
+    assert one == two == eight
+
+
+def test_no_sessions_and_no_clicks_have_values() -> None:
+    nothing = evaluate(ClickLog([0], [], []), [1], [])
+    assert math.isnan(nothing.value)
+    assert math.isnan(nothing.naive)
+    silent = evaluate(ClickLog([0, 1, 1], ["a"], [0], ["p", "q"]), [1], [1])
+    assert (silent.value, silent.diff, silent.ess) == (0, 0, 0)
+    assert math.isnan(silent.max_share)
+    assert math.isnan(evaluate(ClickLog([0, 1], ["a"], [0]), [1], [1], estimator="snips").value)
+
+
+# --- refused ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "mrr"}, "mrr cannot be told from clicks: the rank of the first relevant document.*rr_sum"),
+        ({"metric": "RR"}, "RR cannot be told from clicks"),
+        ({"metric": "nDCG"}, "nDCG cannot be told from clicks: its ideal needs every relevant document"),
+        ({"metric": "map"}, "map cannot be told from clicks"),
+        ({"metric": "err"}, "metric must be"),
+        ({"k": 0}, "k must be a whole number"),
+        ({"estimator": "dm"}, "estimator must be"),
+        ({"exposure": "list"}, "exposure must be"),
+        ({"exposure": "policy"}, "exposure='policy' is a mean over the sessions of a query, and the log has no queries"),
+        ({"clip": 0}, "clip must be a propensity above 0"),
+        ({"clip": "low"}, "clip must be a propensity above 0"),
+        ({"theta": None}, "theta must be given, or alpha= and beta="),
+        ({"theta": None, "alpha": [1, 0]}, "alpha must be above 0 wherever documents are shown: at position 2"),
+        ({"theta": [1, 0], "beta": [0, 0]}, "theta must be above 0 wherever documents are shown"),
+        ({"theta": [1, 0], "estimator": "dr"}, "theta must be above 0 wherever documents are shown"),
+        ({"new_position": [1]}, "new_position must have one entry per document shown"),
+        ({"new_position": [1, -1]}, "new_position must be a rank from 1 up, or 0 for none: row 1"),
+        ({"new_position": [1, 1.5]}, "new_position must be whole numbers"),
+        ({"weight": [1, 2, 3]}, "weight must have one entry per session, 1, or per document shown, 2"),
+        ({"weight": [1, math.nan]}, r"weight must be finite and not negative: weight\[1\] is nan"),
+        ({"estimator": "dr", "rhat": [0.1]}, "rhat must have one entry per pair"),
+        ({"estimator": "dr", "rhat": [0.1, math.inf]}, r"rhat must be finite: rhat\[1\] is inf"),
+        ({"sweep": (0, math.nan)}, "sweep must be finite strengths"),
+        ({"level": 1.0}, "level must lie strictly between 0 and 1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    log = ClickLog([0, 2], ["a", "b"], [1, 0])
+    with pytest.raises(fr.InputError, match=message) as error:
+        evaluate(log, **{"theta": [1, 0.5], "new_position": [2, 1]} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_weight_per_session_is_that_of_its_rows() -> None:
+    log = random_log(3)
+    theta, new, weight = 1 / np.arange(1, 7), same_ranks(log), np.random.default_rng(0).random(log.n_sessions)
+    one, other = (evaluate(log, theta, new, weight=each) for each in (weight, np.repeat(weight, np.diff(log.offsets))))
+    assert one.to_json() == other.to_json()
+
+
+# --- the new ranker's lists -----------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_those_of_the_run_by_query_and_document() -> None:
+    log = random_log(11, n_docs=12)
+    generator = np.random.default_rng(1)
+    runs = {int(q): generator.permutation(15)[:9].tolist() for q in log.queries.to_pylist()[:-1]}
+    docs = [d for run in runs.values() for d in run]
+    found = rank_in(log, np.arange(len(runs) + 1) * 9, docs, list(runs), k=4)
+    names = log.docs.to_pylist()
+    for row in rows_of(log):
+        query, doc = log.queries[row["query"]].as_py(), names[log.pair_doc[row["pair"]]]
+        run = runs.get(query, [])
+        assert found.new_position[row["row"]] == (run.index(doc) + 1 if doc in run else 0)
+    for q, query in enumerate(log.queries.to_pylist()):
+        known = {names[d] for d in log.pair_doc[log.pair_offsets[q] : log.pair_offsets[q + 1]]}
+        expected = sum(doc not in known for doc in runs[query][:4]) / 4 if query in runs else math.nan
+        assert found.unsupported[q] == pytest.approx(expected, nan_ok=True)
+    evaluated = evaluate(log, np.ones(6), found, k=4)
+    share = found.unsupported[log.query]
+    assert evaluated.unsupported == pytest.approx(np.nanmean(share))
+
+
+def test_ids_of_two_types_are_compared_by_their_text() -> None:
+    log = ClickLog([0, 2], [10, 11], [1, 0], [7])
+    assert rank_in(log, [0, 3, 3], ["11", "x", "10"], ["7", "8"]).new_position.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (([0, 2], ["a", "a"], ["q"]), "run_doc must name a document once per query: 'a' is there again for 'q'"),
+        (([0, 2], ["z", "z"], ["q"]), "run_doc must name a document once per query: 'z' is there again for 'q'"),
+        (([0, 1, 2], ["a", "b"], ["q", "q"]), "run_query must name each query once, and 'q' is there again"),
+        (([0, 1], ["a", "b"], ["q"]), "run_offsets must ascend from 0 to the number of documents of the run, 2"),
+        (([0, 1], ["a"], ["q", "p"]), "run_offsets must have one entry per query of the run, and one more, 3, not 2"),
+        (([0, 1], ["a"], ["p"]), "no query in common: such as 'p' there and 'q' here"),
+        (([0, 1], [0.5], ["q"]), "run_doc must be text or integers, not floats"),
+    ],
+)
+def test_runs_that_cannot_be_are_refused(run: Any, message: str) -> None:
+    with pytest.raises(fr.InputError, match=message):
+        rank_in(ClickLog([0, 2], ["a", "b"], [1, 0], ["q"]), *run)
+
+
+def test_ranks_need_queries() -> None:
+    with pytest.raises(fr.InputError, match="the log has no queries"):
+        rank_in(ClickLog([0, 2], ["a", "b"], [1, 0]), [0, 1], ["a"], ["q"])
+
+
+# --- recovery -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_intervals_of_the_value_cover_the_truth() -> None:
+    hits = []
+    for seed in range(80):
+        theta, log = shown_in_two_orders(500 + seed, 1500, 300, n_docs=5)
+        generator = np.random.default_rng(500 + seed)
+        relevant = generator.beta(1, 4, (300, 5))
+        # All five documents are shown in every session, so that the truth is the relevance at the new ranks.
+        new = (log.qd * 7 + 3) % 5 + 1
+        query = np.array(log.queries.to_pylist())[log.query]
+        doc = np.array(log.docs.to_pylist())[log.pair_doc[log.qd]]
+        chance = relevant[np.repeat(query, 5), doc]
+        truth = (chance / np.log2(1 + new)).sum() / log.n_sessions
+        found = evaluate(log, theta, new)
+        hits.append(found.lo <= truth <= found.hi)
+    # 80 draws: three standard errors of 0.95 are 0.07.
+    assert np.mean(hits) > 0.88
