@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fastrank as fr
-from fastrank._kernel import map_blocks, query_blocks
+from fastrank._kernel import kernel, map_blocks, query_blocks
 
 ROOT = Path(__file__).parent.parent
 
@@ -100,6 +100,25 @@ def test_a_package_in_a_read_only_place_and_without_a_home_runs_uncached(tmp_pat
     done = run(program, root, HOME="/dev/null/home", XDG_CACHE_HOME="/dev/null/cache", NUMBA_CACHE_DIR="")
     assert (done.returncode, done.stdout) == (0, f"[1.] {root / 'fastrank' / '__init__.py'}\n"), done.stderr
     assert "fastrank: kernels are compiled anew in this process" in done.stderr
+
+
+@pytest.mark.compiled
+def test_where_numba_finds_no_place_for_its_cache_a_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    compiler = numba.njit
+
+    def without_a_place(*arguments: object, cache: bool = False, **options: object) -> object:
+        if cache:
+            raise RuntimeError("cannot cache function 'double': no locator available for file '<stdin>'")
+        return compiler(*arguments, **options)
+
+    def double(values: np.ndarray) -> None:
+        values *= 2
+
+    monkeypatch.setattr(numba, "njit", without_a_place)
+    values = np.arange(3.0)
+    kernel(double)(values)
+    assert values.tolist() == [0, 2, 4]
 
 
 @pytest.mark.compiled
