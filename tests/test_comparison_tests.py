@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import stdtr
 
 from fastrank.comparison.corrections import CORRECTIONS, corrected
 from fastrank.comparison.many import anova_of, anova_tukey, randomised_tukey
 from fastrank.comparison.paired import Chance, bootstrap, pairs_of, permutation, standard_errors, student, wilcoxon
 from fastrank.comparison.resampling import flipped_share, key_of, shuffled_ranges
 from fastrank.comparison.significance import TESTS, corrected_over, p_values
+from fastrank.comparison.studentised_range import range_tail
 from fastrank.comparison.units import units_of
 from fastrank.errors import InputError
 
@@ -348,7 +350,21 @@ def test_analysis_of_variance_equals_statsmodels() -> None:
 
 def test_tukeys_hsd_of_two_systems_is_the_paired_t_test() -> None:
     units = units_of(TEXTBOOK[:2], None, None)
-    assert anova_tukey(units, [(0, 1)], CHANCE)[0] == pytest.approx(student(pairs_of(units, [(0, 1)]), CHANCE)[0], abs=1e-6)
+    assert anova_tukey(units, [(0, 1)], CHANCE)[0] == pytest.approx(student(pairs_of(units, [(0, 1)]), CHANCE)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 5, 20, 78, 741, 22_000, 10**6])
+def test_the_studentised_range_of_two_is_students_t_far_into_its_tail(degrees: int) -> None:
+    q = np.array([0.0, 0.1, 1.0, 3.0, 8.0, 15.0, 30.0])
+    assert range_tail(q, 2, degrees) == pytest.approx(2 * stdtr(degrees, -q / math.sqrt(2)), rel=1e-9)
+    assert range_tail(np.array([1e9]), 2, 10**6)[0] == 0
+
+
+@pytest.mark.parametrize("k", [3, 5, 20])
+@pytest.mark.parametrize("degrees", [2, 10, 741])
+def test_the_studentised_range_equals_scipy(k: int, degrees: int) -> None:
+    q = np.array([0.5, 3.5, 7.0])
+    assert range_tail(q, k, degrees) == pytest.approx(stats.studentized_range.sf(q, k, degrees), abs=1e-9)
 
 
 def test_tukeys_hsd_refuses_weights() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fastrank.comparison.paired import LEAST_P, Chance, pairs_of, permutation
 from fastrank.comparison.resampling import SHUFFLES, key_of, shuffled_ranges
+from fastrank.comparison.studentised_range import range_tail
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,7 +104,5 @@ def anova_tukey(units: Units, pairs: list[tuple[int, int]], chance: Chance) -> n
     square = anova_of(units.sums, 0.95).residual.mean_square if n > 1 else 0.0
     if not square:
         return randomised_tukey(units, pairs, chance)
-    from scipy.stats import studentized_range
-
     q = np.abs(pairs_of(units, pairs).rows.sum(axis=1)) / math.sqrt(n * square)
-    return np.clip(studentized_range.sf(q, k, (k - 1) * (n - 1)), LEAST_P, 1.0)
+    return np.clip(range_tail(q, k, (k - 1) * (n - 1)), LEAST_P, 1.0)
