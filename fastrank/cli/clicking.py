@@ -137,7 +137,7 @@ def _theta(word: str, log: ClickLog, threads: int | None = None) -> Any:
     if word == "harvest":
         return propensity(log, threads=threads)
     if os.path.isfile(word):
-        with open(word, encoding="utf-8") as file:
+        with open(word, "rb") as file:
             return Propensity.from_json(file.read())
     name, colon, strength = word.partition(":")
     context = click.get_current_context()

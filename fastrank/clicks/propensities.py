@@ -72,7 +72,7 @@ class Propensity(Outcome):
         return np.insert(np.sqrt(np.diag(self.cov_log)), self.anchor - 1, 0.0)
 
     @classmethod
-    def from_json(cls, text: str) -> Propensity:
+    def from_json(cls, text: str | bytes) -> Propensity:
         """What `to_json` wrote. InputError where the text is something else."""
         try:
             return cls._of(json.loads(text))
