@@ -12,6 +12,8 @@ Source: Tukey 1953; Copenhaver and Holland, Journal of Statistical Computation a
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 # At a range of 60 the chance of a larger one is below 1e-390.
@@ -42,6 +44,7 @@ def _between(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     return outer + (t + 1) * (t - 2) / 2 * ((t - 1) * values[i] - t * values[i + 1])
 
 
+@functools.lru_cache(maxsize=8)
 def _log_normal_tail(k: int) -> np.ndarray:
     """log(1 - R(w)) at each of `_RANGES`."""
     from scipy.special import log_ndtr
