@@ -22,7 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     measured = commands.add_parser("report", help="measure the table, write its JSON, and rewrite the README's tables and plots")
     measured.add_argument("--rows", nargs="+", choices=ROWS, metavar="NAME", help=f"only these, the others as they were: {', '.join(ROWS)}")
-    measured.add_argument("--quick", action="store_true", help="a tenth of each shape, few rounds; writes only where --out says")
+    measured.add_argument("--quick", action="store_true", help="a quarter of each shape, few rounds; writes only where it is told to")
+    measured.add_argument("--publish", action="store_true", help="with --quick: write the repository's JSON, tables and plots all the same")
     measured.add_argument("--large", action="store_true", help="also 100 million rows and documents")
     measured.add_argument("--out", type=Path, metavar="DIR", help="write everything there, and leave the repository as it is")
     tested = commands.add_parser("smoke", help="only check that all sides agree, on tiny shapes")
@@ -35,8 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
             failures = report.smoke(rows, replace(TINY, folder=Path(folder)), console)
         console.print(f"{len(failures)} comparisons do not agree" if failures else "all agree", highlight=False)
         return 1 if failures else 0
-    setting = replace(QUICK if given.quick else FULL, large=given.large)
-    places = report.Places.inside(given.out) if given.out else None if given.quick else report.Places()
+    setting = QUICK if given.quick else FULL
+    if given.large:
+        setting = replace(setting, large=True, most=10**8)
+    writes = given.publish or not given.quick
+    places = report.Places.inside(given.out) if given.out else report.Places() if writes else None
     if places is not None and (reason := why_absent("matplotlib")) is not None:
         parser.error(f"the plots need matplotlib: {reason}")
     if setting.divisor > 1:

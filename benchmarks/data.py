@@ -28,14 +28,15 @@ POOL_STEP = 8
 class Setting:
     """How much is measured: the marks hold for whole shapes, of which a setting may take one part in `divisor`.
 
-    `rounds`, `seconds`: how often each comparison is timed, at least. `large`: the largest sizes, too. `slow`: others' first calls that
-    take half a minute, too. `folder`: where files are kept.
+    `rounds`, `seconds`: how often each comparison is timed, at least. `most`: documents at the end of the curve over their number.
+    `large`: files of the largest size, too. `slow`: others' first calls that take half a minute, too. `folder`: where files are kept.
     """
 
     name: str
     divisor: int = 1
     rounds: int = 5
     seconds: float = 3.0
+    most: int = 10**7
     large: bool = False
     slow: bool = True
     folder: Path = FOLDER
@@ -46,8 +47,8 @@ class Setting:
 
 
 FULL = Setting("full")
-QUICK = Setting("quick", divisor=10, rounds=3, seconds=0.1)
-TINY = Setting("tiny", divisor=2000, rounds=1, seconds=0.0, slow=False)
+QUICK = Setting("quick", divisor=4, rounds=3, seconds=0.2)
+TINY = Setting("tiny", divisor=2000, rounds=1, seconds=0.0, most=10**4, slow=False)
 
 
 class Data(NamedTuple):

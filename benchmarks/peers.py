@@ -139,7 +139,9 @@ SKLEARN_WITHOUT_TIES = ArrayPeer(
     "scikit-learn ndcg_score, ignore_ties=True", "sklearn", _sklearn_without_ties, convention="sklearn", documents=200_000, tolerance=1e-3
 )
 # In float32.
-TORCHMETRICS = ArrayPeer("torchmetrics RetrievalNormalizedDCG", "torchmetrics", _torchmetrics, "nDCG(gain='linear')@10", tolerance=1e-5)
+TORCHMETRICS = ArrayPeer(
+    "torchmetrics RetrievalNormalizedDCG", "torchmetrics", _torchmetrics, "nDCG(gain='linear')@10", documents=200_000, tolerance=1e-5
+)
 
 
 @functools.cache

@@ -24,11 +24,16 @@ MISSED, UNEQUAL = "missed", "unequal"
 
 @dataclass(frozen=True)
 class Places:
-    """Where a report is written: its JSON, the page with its tables, and the folder of its plots."""
+    """Where a report is written: its JSON, the page with what the marks came to, and the folder of all its lines and the plots."""
 
     results: Path = ROOT / "benchmarks" / "results" / "report.json"
     page: Path = ROOT / "README.md"
-    plots: Path = ROOT / "docs"
+    folder: Path = ROOT / "docs"
+
+    @property
+    def lines(self) -> Path:
+        """The page with every line."""
+        return self.folder / "benchmarks.md"
 
     @classmethod
     def inside(cls, folder: Path) -> Places:
@@ -174,6 +179,7 @@ def side_text(name: str | None, threads: int | None) -> str:
     return name if threads is None else f"{name} ({threads} thread{'s' if threads > 1 else ''})"
 
 
+SUMMARY = ("work", "shape", "mark", "reached")
 HEADER = ("shape", "ours", "time", "against", "time", "reached", "mark", "")
 
 
@@ -214,12 +220,16 @@ def _rich_table(row: Row, results: Sequence[Result]) -> Table:
 
 
 def write_page(everything: dict[str, Measured], places: Places) -> None:
-    """Draw the plots and rewrite the page between its marks."""
+    """Draw the plots, rewrite the page between its marks, and write the page with every line."""
     from benchmarks import plots
 
-    drawn = plots.draw(everything, places.plots)
+    drawn = plots.draw(everything, places.folder)
     text = places.page.read_text() if places.page.exists() else f"{BEGIN}\n{END}\n"
-    places.page.write_text(replace_region(text, page_region(everything, [_picture(path, places) for path in drawn])))
+    folder = f"{places.folder.relative_to(places.page.parent)}/"
+    region = page_region(everything, [_picture(each, folder) for each in drawn], f"{folder}{places.lines.name}")
+    places.page.write_text(replace_region(text, region))
+    places.folder.mkdir(parents=True, exist_ok=True)
+    places.lines.write_text(every_line(everything, [_picture(each, "") for each in drawn]))
 
 
 def replace_region(text: str, region: str) -> str:
@@ -230,22 +240,50 @@ def replace_region(text: str, region: str) -> str:
     return f"{before}{BEGIN}\n{region}\n{END}{rest.split(END)[1]}"
 
 
-def _picture(drawn: tuple[str, str], places: Places) -> str:
+def _picture(drawn: tuple[str, str], folder: str) -> str:
     """The picture NAME-light.svg, or NAME-dark.svg where the reader's screen is dark."""
     name, caption = drawn
-    folder = places.plots.relative_to(places.page.parent)
-    dark, light = (f"{folder}/{name}-{theme}.svg" for theme in ("dark", "light"))
+    dark, light = (f"{folder}{name}-{theme}.svg" for theme in ("dark", "light"))
     return f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img alt="{caption}" src="{light}"></picture>'
 
 
-def page_region(everything: dict[str, Measured], pictures: Sequence[str]) -> str:
-    """Tables and pictures as Markdown."""
+def page_region(everything: dict[str, Measured], pictures: Sequence[str], lines: str) -> str:
+    """What the marks came to, and the pictures, as Markdown."""
     measured = {name: each for name, each in everything.items() if name in ROWS}
-    parts = [_provenance(list(measured.values())), *pictures]
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for name, each in measured.items():
+        for result in results_of(each):
+            if result.must is not None and not ROWS[name].plotted:
+                sides = side_text(result.ours, result.ours_threads), side_text(result.other, result.other_threads)
+                groups.setdefault((ROWS[name].title, *sides), []).append(result)
+    table = _table(SUMMARY, (3,), (_summary(*key, results) for key, results in groups.items()))
+    return "\n\n".join([_provenance(list(measured.values())), *pictures, table, f"Every line, with times: [{lines}]({lines})."])
+
+
+def _summary(title: str, ours: str, other: str, results: Sequence[Result]) -> tuple[str, ...]:
+    """A line for the same two calls on several shapes."""
+
+    def each(text: Callable[[Result], str]) -> str:
+        texts = [text(result) for result in results]
+        return texts[0] if len(set(texts)) == 1 else " · ".join(texts)
+
+    def reached(result: Result) -> str:
+        text = reached_text(result.kind, result.reached) if result.status == "measured" else f"{result.status}: {result.note}"
+        return f"**{text}**" if result.verdict in ("must", "aim") else text
+
+    sides = f"{ours} / {other}" if other else ours
+    return f"{title}: {sides}", each(lambda result: result.shape), each(mark_text), each(reached)
+
+
+def every_line(everything: dict[str, Measured], pictures: Sequence[str]) -> str:
+    """The page with every line of every table."""
+    measured = {name: each for name, each in everything.items() if name in ROWS}
+    parts = ["# Benchmarks", _provenance(list(measured.values())), *pictures]
     for name, row in ROWS.items():
         if name in measured and not row.plotted:
-            parts.append(_markdown_table(row, results_of(measured[name])))
-    return "\n\n".join(parts)
+            lines = (cells(row, result) for result in results_of(measured[name]))
+            parts.append(f"**{_caption(row)}**\n\n{_table(HEADER, (2, 4, 5), lines)}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _provenance(measured: Sequence[Measured]) -> str:
@@ -258,12 +296,13 @@ def _provenance(measured: Sequence[Measured]) -> str:
         memory = f", {machine['memory_bytes'] / 2**30:.0f} GB" if machine["memory_bytes"] else ""
         machines.append(f"{machine['processor']}, {machine['processors']} processors{memory}, {machine['system']}; {versions}.{shapes}")
     head = "Written by `python -m benchmarks report`: medians, measured in turn on the same data after a check that both sides agree."
+    head += " Figures in bold reach their mark."
     return "\n\n".join([head, *dict.fromkeys(machines)])
 
 
-def _markdown_table(row: Row, results: Sequence[Result]) -> str:
+def _table(header: Sequence[str], right: Sequence[int], lines: Iterable[Sequence[str]]) -> str:
     def line(texts: Iterable[str]) -> str:
         return "| " + " | ".join(re.sub(r"\|", r"\\|", text) for text in texts) + " |"
 
-    rule = line("--:" if place in (2, 4, 5) else "---" for place in range(len(HEADER)))
-    return "\n".join([f"**{_caption(row)}**", "", line(HEADER), rule, *(line(cells(row, result)) for result in results)])
+    rule = line("--:" if place in right else "---" for place in range(len(header)))
+    return "\n".join([line(header), rule, *map(line, lines)])

@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.comparison import Call, Comparison, Result
 
 ROOT = Path(__file__).parent.parent
+BYTE_CODE = ROOT / "bench_data" / "out" / "byte_code"
 # A call that is over sooner than this is repeated within one round: the clock and the loop must not be part of the figure.
 SHORTEST = 2e-3
 MOST_ROUNDS = 101
@@ -119,8 +120,14 @@ def process_seconds(*arguments: str, kernels: Path | None = None) -> float:
 
 
 def run_python(*arguments: str, kernels: Path | None = None) -> str:
-    """What a process of this Python prints. `kernels`: where compiled kernels are cached."""
-    environment = dict(os.environ) if kernels is None else {**os.environ, "NUMBA_CACHE_DIR": str(kernels)}
+    """What a process of this Python prints. `kernels`: where compiled kernels are cached.
+
+    Byte code is kept, as that of an installed package is, whatever the environment says.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(BYTE_CODE)
+    if kernels is not None:
+        environment["NUMBA_CACHE_DIR"] = str(kernels)
     done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"python {' '.join(arguments)} failed:\n{done.stderr}")

@@ -89,7 +89,8 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, setting: Se
     reason = "lightgbm cannot be loaded: no such thing"
     assert {result.note for result in results} == {reason}
     assert reason in console.export_text()
-    assert report.page_region({"boosting": measured}, []).count(reason) == 2
+    assert report.every_line({"boosting": measured}, []).count(reason) == 2
+    assert reason in report.page_region({"boosting": measured}, [], "all.md")
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch, setting: Setting) -> None:
@@ -210,13 +211,13 @@ def measured(*figures: float, name: str = "boosting") -> dict[str, report.Measur
 
 
 def test_the_page_is_rewritten_between_its_marks_alone_and_twice_is_once() -> None:
-    page = f"# Title\n\nbefore\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n"
-    region = report.page_region(measured(0.1), [])
+    page = f"# Title\n\nbefore\n\n{report.BEGIN}\nolder tables\n{report.END}\n\nafter\n"
+    region = report.page_region(measured(0.1), [], "all.md")
     once = report.replace_region(page, region)
     assert once.startswith(f"# Title\n\nbefore\n\n{report.BEGIN}\n")
     assert once.endswith(f"{report.END}\n\nafter\n")
-    assert "old" not in once
-    assert "| 2 × 5 | fastrank (1 thread) |" in once
+    assert "older tables" not in once
+    assert "fastrank (1 thread) / another (2 threads) | 2 × 5 | ≥ 2× | **3.00×** |" in once
     assert report.replace_region(once, region) == once
 
 
@@ -252,17 +253,38 @@ def test_a_quick_report_leaves_the_repository_as_it_is(monkeypatch: pytest.Monke
     assert command.main(["report", "--quick", "--rows", "boosting"]) == 0
 
 
+def test_a_quick_report_is_published_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="the plots need matplotlib")
+    monkeypatch.setitem(ROWS, "boosting", row_of(comparison()))
+    written: list[Path] = []
+    monkeypatch.setattr(report, "write_report", lambda _everything, path: written.append(path))
+    monkeypatch.setattr(report, "write_page", lambda _everything, places: written.append(places.page))
+    assert command.main(["report", "--quick", "--publish", "--rows", "boosting"]) == 0
+    assert written == [report.Places().results, report.Places().page]
+
+
+def test_what_the_same_calls_came_to_on_several_shapes_is_one_line() -> None:
+    wide, narrow = measured(0.1)["boosting"], measured(0.2)["boosting"]
+    missed = Result.of(comparison(shape="7 × 7", mark=Mark("faster", 2.0)), "measured", reached=1.5, verdict="missed").to_dict()
+    told = Result.of(comparison(ours=Call("untold", never)), "measured", reached=1.5).to_dict()
+    region = report.page_region({"boosting": {**wide, "results": [*wide["results"], *narrow["results"], missed, told]}}, [], "all.md")
+    assert "| 2 × 5 · 2 × 5 · 7 × 7 | ≥ 2× | **3.00×** · **3.00×** · 1.50× |" in region
+    assert "untold" not in region
+
+
 def test_plots_are_drawn_light_and_dark_and_say_the_slope(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the plots need matplotlib")
     places = report.Places.inside(tmp_path)
     everything = measured(0.1, 0.2, 0.3, name="by-documents") | measured(0.1, name="by-length")
     report.write_page(everything, places)
     names = [f"{name}-{theme}.svg" for name in ("time-by-documents", "time-by-length") for theme in ("dark", "light")]
-    pictures = {path.name: path.read_bytes() for path in sorted(places.plots.iterdir())}
+    pictures = {path.name: path.read_bytes() for path in sorted(places.folder.glob("*.svg"))}
     assert list(pictures) == names
     assert b"fastrank; slope 1.00" in pictures["time-by-documents-light.svg"]
     page = places.page.read_text()
     assert all(f"docs/{name}" in page for name in names)
+    assert all(f'"{name}"' in places.lines.read_text() for name in names)
+    assert "(docs/benchmarks.md)" in page
     report.write_page(everything, places)
     assert places.page.read_text() == page
-    assert {path.name: path.read_bytes() for path in places.plots.iterdir()} == pictures
+    assert {path.name: path.read_bytes() for path in places.folder.glob("*.svg")} == pictures
