@@ -26,7 +26,7 @@ _compiling = threading.RLock()
 
 
 # Numba's cache looks at a kernel's own file alone. Raise this when an intrinsic below changes, so that kernels are compiled anew.
-INTRINSICS = 3
+INTRINSICS = 4
 
 
 class Intrinsic:
@@ -220,20 +220,12 @@ def _build_bits_of_bytes() -> Any:
     from numba import types
     from numba.extending import intrinsic
 
-    byte, vector = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-
     @intrinsic
     def bits_of_bytes(_typing: Any, text: Any, _place: Any, _lowest: Any, _n: Any) -> Any:
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            def repeated(value: Any) -> Any:
-                unknown = ir.Constant(vector, ir.Undefined)
-                one = builder.insert_element(unknown, builder.trunc(value, byte), ir.Constant(ir.IntType(32), 0))
-                return builder.shuffle_vector(one, unknown, places)
-
             text, place, lowest, n = arguments
-            read = builder.load(builder.bitcast(builder.gep(text, [place]), vector.as_pointer()), align=1)
-            met = builder.icmp_unsigned("<", builder.sub(read, repeated(lowest)), repeated(n))
+            first, width = (_in_all_lanes(builder, builder.trunc(value, ir.IntType(8)), 64) for value in (lowest, n))
+            met = builder.icmp_unsigned("<", builder.sub(_lanes(builder, text, place, 64), first), width)
             return builder.bitcast(met, ir.IntType(64))
 
         return types.uint64(text, types.int64, types.int64, types.int64), emit
@@ -247,6 +239,121 @@ def _bits_of_bytes(text: Any, place: Any, lowest: Any, n: Any) -> Any:
 
     met = text[place : place + 64] - np.uint8(lowest) < n
     return np.packbits(met, bitorder="little").view("<u8")[0]
+
+
+def _build_bits_at_least() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def bits_at_least(_typing: Any, values: Any, _place: Any, _least: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            read, least = _lanes(builder, arguments[0], arguments[1], 64), _in_all_lanes(builder, arguments[2], 64)
+            if isinstance(values.dtype, types.Float):
+                zero = ir.Constant(read.type, [0.0] * 64)
+                met = builder.or_(builder.fcmp_ordered(">=", read, least), builder.fcmp_ordered("<", read, zero))
+            else:  # seen without its sign, a number below 0 is larger than any least
+                met = builder.icmp_unsigned(">=", read, least)
+            return builder.bitcast(met, ir.IntType(64))
+
+        return types.uint64(values, types.int64, values.dtype), emit
+
+    return bits_at_least
+
+
+def _bits_at_least(values: Any, place: Any, least: Any) -> Any:
+    """A word whose bits tell of 64 values, from a place on, which are at least `least` (itself not below 0) or below 0; given a pointer."""
+    import numpy as np
+
+    read = values[place : place + 64]
+    return np.packbits((read >= least) | (read < 0), bitorder="little").view("<u8")[0]
+
+
+# Lanes of one vector step: sixteen 32-bit numbers are a full register of the widest machines, and two or four of narrower ones.
+LANES = 16
+
+
+def _lanes(builder: Any, pointed: Any, place: Any, n: int) -> Any:
+    """Load n numbers, from a place on, that need not be aligned."""
+    from llvmlite import ir
+
+    element = pointed.type.pointee
+    return builder.load(builder.bitcast(builder.gep(pointed, [place]), ir.VectorType(element, n).as_pointer()), align=1)
+
+
+def _in_all_lanes(builder: Any, value: Any, n: int) -> Any:
+    from llvmlite import ir
+
+    unknown, places = ir.Constant(ir.VectorType(value.type, n), ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), n), [0] * n)
+    return builder.shuffle_vector(builder.insert_element(unknown, value, ir.Constant(ir.IntType(32), 0)), unknown, places)
+
+
+def _build_count(comparison: str) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def count_lanes(_typing: Any, values: Any, _place: Any, _x: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            read, x = _lanes(builder, arguments[0], arguments[1], LANES), _in_all_lanes(builder, arguments[2], LANES)
+            compare = builder.fcmp_ordered if isinstance(values.dtype, types.Float) else builder.icmp_signed
+            met = builder.bitcast(compare(comparison, read, x), ir.IntType(LANES))
+            return builder.zext(builder.ctpop(met), ir.IntType(64))
+
+        return types.int64(values, types.int64, values.dtype), emit
+
+    return count_lanes
+
+
+def _count_above(values: Any, place: Any, x: Any) -> int:
+    """How many of 16 numbers, from a place on, are larger than x; given a pointer. They must be there: nothing checks."""
+    return int((values[place : place + LANES] > x).sum())
+
+
+def _count_at_least(values: Any, place: Any, x: Any) -> int:
+    """How many of 16 numbers, from a place on, are x or larger; given a pointer. They must be there: nothing checks."""
+    return int((values[place : place + LANES] >= x).sum())
+
+
+def _count_below(values: Any, place: Any, x: Any) -> int:
+    """How many of 16 numbers, from a place on, are smaller than x; given a pointer. They must be there: nothing checks."""
+    return int((values[place : place + LANES] < x).sum())
+
+
+def _build_copy_narrowed() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def copy_narrowed(_typing: Any, source: Any, _place: Any, target: Any, _at: Any, _n: Any) -> Any:
+        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            given, place, target, at, n = arguments
+            read, narrow, word = _lanes(builder, given, place, LANES), ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
+            if isinstance(source.dtype, types.Integer):
+                read = builder.sitofp(read, narrow)
+            elif source.dtype.bitwidth > 32:
+                read = builder.fptrunc(read, narrow)
+            lane = ir.Constant(ir.VectorType(word, LANES), list(range(LANES)))
+            there = builder.icmp_signed("<", lane, _in_all_lanes(builder, builder.trunc(n, word), LANES))
+            kept = builder.select(there, read, ir.Constant(narrow, [float("-inf")] * LANES))
+            builder.store(kept, builder.bitcast(builder.gep(target, [at]), narrow.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.none(source, types.int64, target, types.int64, types.int64), emit
+
+    return copy_narrowed
+
+
+def _copy_narrowed(source: Any, place: Any, target: Any, at: Any, n: Any) -> None:
+    """Write 16 numbers, from a place on, as float32 to another, -inf for all but the first n; given pointers.
+
+    There must be 16 of them, and room for as many: nothing checks.
+    """
+    target[at : at + LANES] = source[place : place + LANES]
+    target[at + max(n, 0) : at + LANES] = float("-inf")
 
 
 def _build_wide_product() -> Any:
@@ -281,6 +388,11 @@ load_word = Intrinsic(_load_word, _build_load_word)
 store_word = Intrinsic(_store_word, _build_store_word)
 bits_of_bytes = Intrinsic(_bits_of_bytes, _build_bits_of_bytes)
 wide_product = Intrinsic(_wide_product, _build_wide_product)
+bits_at_least = Intrinsic(_bits_at_least, _build_bits_at_least)
+count_above = Intrinsic(_count_above, functools.partial(_build_count, ">"))
+count_at_least = Intrinsic(_count_at_least, functools.partial(_build_count, ">="))
+count_below = Intrinsic(_count_below, functools.partial(_build_count, "<"))
+copy_narrowed = Intrinsic(_copy_narrowed, _build_copy_narrowed)
 set_bits = Intrinsic(_set_bits, _build_set_bits)
 
 

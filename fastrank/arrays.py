@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrank._kernel import kernel
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,6 +142,27 @@ def label_array(array: np.ndarray) -> np.ndarray:
     else:
         target = "int32" if size <= 4 else "int64"
     return frozen(array, target)
+
+
+@kernel
+def narrow(labels: Any, codes: Any, found: Any) -> None:
+    """codes = labels as bytes; found = the lowest label, the highest, and whether any is no whole number from 0 to 255."""
+    low, high, wrong = np.int32(255), np.int32(0), np.int32(0)
+    for i in range(labels.shape[0]):
+        y = labels[i]
+        code = np.int32(y)
+        codes[i] = code
+        wrong |= np.int32((code != y) | (code < 0) | (code > 255))
+        low, high = min(low, code), max(high, code)
+    found[0], found[1], found[2] = low, high, wrong
+
+
+def label_codes(label: np.ndarray) -> tuple[np.ndarray, float, float] | None:
+    """Labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255."""
+    codes, found = np.empty(len(label), np.uint8), np.zeros(3, np.int64)
+    narrow(label, codes, found)
+    low, high, wrong = found.tolist()
+    return None if wrong else (codes, float(low), float(high))
 
 
 def score_array(array: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank.arrays import as_array, frozen, label_array, score_array
+from fastrank.arrays import as_array, frozen, label_array, label_codes, score_array
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.groups import Groups
@@ -243,6 +243,8 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
+    if rows.unjudged is None and label.size and label.dtype != np.uint8 and (found := label_codes(label)) is not None:
+        return found
     judged = label if rows.unjudged is None else label[~rows.unjudged]
     smallest, largest = (float(judged.min()), float(judged.max())) if judged.size else (0.0, 0.0)
     if judged.size:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastrank.convention import Convention
 from fastrank.errors import InputError
-from fastrank.statistics import Moments
+from fastrank.statistics import Moments, exact_means
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,9 +152,9 @@ class Summary:
 class Evaluation:
     """Metric values of a set of queries.
 
-    Attributes: `metrics`, filled by the convention; `convention`; `n_queries`; `query_ids`, an Arrow array, or None for 0 ... n - 1;
-    `values`, float64[n_queries, n_metrics], read-only, or None when single queries were not kept; `weights`, float64[n_queries] or
-    None; `by`, one Arrow array per slicing column; `notes`; `bounds`, when asked for.
+    Attributes: `metrics`, filled by the convention; `convention`; `n_queries`; `names`, the key of each metric; `query_ids`, an Arrow
+    array, or None for 0 ... n - 1; `values`, float64[n_queries, n_metrics], read-only, or None when single queries were not kept;
+    `weights`, float64[n_queries] or None; `by`, one Arrow array per slicing column; `notes`; `bounds`, when asked for.
 
     A metric's key in `mean()` and its column in tables is its short name, or its full name where two metrics share the short one.
     """
@@ -174,8 +174,11 @@ class Evaluation:
         slice_moments: SliceMoments | None = None,
         notes: Sequence[Note] | Callable[[], Sequence[Note]] = (),
         bounds: Bounds | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
+        # The key of each metric.
+        self.names = unique_names(self.metrics) if names is None else names
         self.convention = convention
         self.n_queries = n_queries
         self.no_relevant = tuple(no_relevant)
@@ -196,11 +199,6 @@ class Evaluation:
     def notes(self) -> tuple[Note, ...]:
         """What was skipped, tied, missing or cut. Put into words when first read: a training loop never does."""
         return tuple(self._notes() if callable(self._notes) else self._notes)
-
-    @functools.cached_property
-    def names(self) -> tuple[str, ...]:
-        """The key of each metric."""
-        return unique_names(self.metrics)
 
     @functools.cached_property
     def moments(self) -> tuple[Moments, ...]:
@@ -245,7 +243,10 @@ class Evaluation:
 
     def mean(self) -> dict[str, float]:
         """The (weighted) mean over queries, whatever the metric; NaN values propagate except under no_relevant="skip"."""
-        return {name: sums.mean for name, sums in zip(self.names, self.moments, strict=True)}
+        if self.weights is not None or self.values is None or self._given_moments is not None or "moments" in self.__dict__:
+            return {name: sums.mean for name, sums in zip(self.names, self.moments, strict=True)}
+        found = exact_means(self.values)
+        return {name: self.moments[i].mean if mean is None else mean for i, (name, mean) in enumerate(zip(self.names, found, strict=True))}
 
     def aggregate(self) -> dict[str, float]:
         """Each metric's own aggregate: the mean, the sum for counts, exp of the mean of log(max(x, 1e-5)) for geometric means."""

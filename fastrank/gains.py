@@ -181,6 +181,16 @@ def gains_of(labels: np.ndarray, gain: Gain) -> np.ndarray:
     return np.where(known[place] == labels, values[place], 0.0 if gain.others is None else gains_of(labels, gain.others))
 
 
+@functools.lru_cache(maxsize=64)
+def gain_table(gain: Gain | None, n: int) -> np.ndarray:
+    """Gain of labels 0, 1, ... below n; without a gain all are 0."""
+    import numpy as np
+
+    table = np.zeros(n) if gain is None else gains_of(np.arange(n, dtype=np.float64), gain)
+    table.setflags(write=False)
+    return table
+
+
 def gain_of_zero(gain: Gain) -> float:
     """Gain of label 0: when it is not 0, every judged document counts."""
     return next((value for label, value in gain.entries if label == 0), 0.0) if isinstance(gain, GainTable) else 0.0

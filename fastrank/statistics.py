@@ -23,6 +23,8 @@ SCALE = 1074
 
 # A bin takes at most three products of 18-bit limbs (together below 2^38) per value, so after 2^24 values it is below 2^62.
 _CHUNK = 1 << 24
+# Sums in fixed point take no more values at a time.
+_MOST_FIXED = 1 << 21
 # Up to here Python's integers cost less than setting up and folding the bins. Both ways give the same integer.
 _FEW = 32
 # trec_eval's MIN_GEO_MEAN: no smaller value enters a geometric mean.
@@ -85,6 +87,44 @@ def add_products(bits: Any, others: Any, bins: Any) -> None:
         bins[row, 2] += ((a0 * b2 + a1 * b1 + a2 * b0) ^ sign) - sign
         bins[row, 3] += ((a1 * b2 + a2 * b1) ^ sign) - sign
         bins[row, 4] += ((a2 * b2) ^ sign) - sign
+
+
+@kernel
+def add_fixed(columns: Any, first: int, last: int, sums: Any) -> None:
+    """Add to sums[c] whole multiples of 2^-32, what is left in multiples of 2^-74, and whether any value is none or too large.
+
+    Values below 2^10 and metrics of 2^21 queries at most, so that no sum passes 2^63.
+    """
+    for c in range(columns.shape[0]):
+        high = low = wrong = np.int64(0)
+        for i in range(first, last):
+            x = columns[c, i] * 4294967296.0
+            whole = np.int64(x)
+            rest = (x - whole) * 4398046511104.0
+            left = np.int64(rest)
+            wrong |= np.int64((left != rest) | (abs(x) >= 4398046511104.0))
+            high += whole
+            low += left
+        sums[c, 0] += high
+        sums[c, 1] += low
+        sums[c, 2] |= wrong
+
+
+def exact_means(values: np.ndarray) -> list[float | None]:
+    """The correctly rounded mean of each column of float64[n_queries, n_metrics]: that of its `Moments`, in a tenth of the time.
+
+    None for a column that holds NaN, a value of 1024 or more, or one with bits below 2^-74: ask its moments. NaN without queries.
+    """
+    n, columns = len(values), np.ascontiguousarray(values.T, np.float64).view()
+    if not n:
+        return [math.nan] * values.shape[1]
+    columns.flags.writeable = False
+    totals, sums = [0] * len(columns), np.zeros((len(columns), 3), np.int64)
+    for first in range(0, n, _MOST_FIXED):
+        sums[:, :2] = 0
+        add_fixed(columns, first, min(first + _MOST_FIXED, n), sums)
+        totals = [total + (high << 42) + low for total, (high, low, _) in zip(totals, sums.tolist(), strict=True)]
+    return [None if wrong else _divide(total, n << 74) for total, wrong in zip(totals, sums[:, 2].tolist(), strict=True)]
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

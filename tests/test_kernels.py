@@ -34,8 +34,8 @@ def batch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 METRICS = "nDCG@10,RR,AP,ERR@5,AUC,Bpref,Concordance,PNormPush,RBP,Rprec"
 
 
-# How many argument types each kernel may have: labels come in five widths, scores in two; everything else in one.
-SIGNATURES = {"mark_counted": 5, "list_counted": 5, "rank_shared": 2, "rank_input": 2, "rank_docid": 2}
+# How many argument types each kernel may have: labels come in five widths, scores in three; everything else in one.
+SIGNATURES = {"mark_counted": 5, "list_counted": 5, "walk_in_order": 2, "narrow": 4, "rank_shared": 3, "rank_input": 3, "rank_docid": 3}
 BY_SORTING = {"ordered_keys": 2, "sort_chosen": 2, "place_counted": 2, "read_places": 2}
 
 

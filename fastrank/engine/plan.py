@@ -11,6 +11,7 @@ import numpy as np
 
 from fastrank.convention import TIE_RULES, Convention, as_convention, one_of
 from fastrank.errors import InputError
+from fastrank.evaluation import unique_names
 from fastrank.metrics import Metric
 from fastrank.metrics.base import LARGEST_CUTOFF
 from fastrank.metrics.grammar import as_items, parse_metrics
@@ -18,6 +19,9 @@ from fastrank.metrics.view import Answers, plan_walks
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
+
+
+FILLS = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,16 @@ class Plan:
     depth: int | None
     judged_only: bool
     bounds: bool
+
+    @functools.cached_property
+    def fills(self) -> tuple[float | None, ...]:
+        """The value of a query with nothing to find, per metric; None where there always is something."""
+        return tuple(FILLS[getattr(metric, "no_relevant")] if metric.has_no_relevant_rule() else None for metric in self.metrics)  # noqa: B009
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The key of each metric in a result."""
+        return unique_names(self.metrics)
 
     @functools.cached_property
     def grouped(self) -> Metric | None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
 BLOCK = 262_144
 
-_FILL = {"zero": 0.0, "one": 1.0, "nan": np.nan, "skip": np.nan}
-
 
 class Counts(NamedTuple):
     """What a block leaves behind for the notes: queries with ties, and per metric those with nothing to find or with k beyond the list."""
@@ -52,9 +50,11 @@ class Run:
         """Compute the queries of one block."""
         n_tied = 0
         for group in self.plan.groups:
-            ranks = self._stand(judged, group.rule, group.judged_only, group.above)
-            n_tied = max(n_tied, ranks.n_tied)
-            view = View(ranks, group.answers, self.plan.depth, self.batch.longest)
+            ranks = None
+            if self.scores is not None or group.judged_only:
+                ranks = self._stand(judged, group.rule, group.judged_only, group.above)
+                n_tied = max(n_tied, ranks.n_tied)
+            view = View(judged, ranks, group.answers, self.plan.depth, self.batch.longest)
             for column in group.columns:
                 self._settle(column, view, self.columns[column, judged.first : judged.last])
         if self.plan.bounds:
@@ -80,15 +80,15 @@ class Run:
 
     def _settle(self, column: int, view: View, out: np.ndarray) -> None:
         """Write a metric of each query, the rule for queries with nothing to find applied."""
-        metric = self.plan.metrics[column]
+        metric, fill = self.plan.metrics[column], self.plan.fills[column]
         out[:] = metric.values(view)
-        if metric.has_no_relevant_rule():
+        if fill is not None:
             kept = view.judged.kept
-            key = ("settled", column)
-            if key not in kept:
-                kept[key] = np.flatnonzero(metric.nothing_to_find(view))
-            if len(kept[key]):
-                out[kept[key]] = _FILL[getattr(metric, "no_relevant")]  # noqa: B009  (families with the rule have it)
+            rows = kept.get(("settled", column))
+            if rows is None:
+                rows = kept["settled", column] = metric.nothing_to_find(view).nonzero()[0]
+            if len(rows):
+                out[rows] = fill
 
     def _bound(self, judged: Judged) -> None:
         """Least and greatest value over the orders of equal scores: every block at its worst and at its best."""
@@ -99,7 +99,7 @@ class Run:
             kind = (bool(metric.judged_only), getattr(metric, "above", None), metric.merit())
             for end, rule in zip(ends, ("worst", "best"), strict=True):
                 if (rule, *kind) not in views:
-                    views[rule, *kind] = View(self._stand(judged, rule, *kind), answers, self.plan.depth, self.batch.longest)
+                    views[rule, *kind] = View(judged, self._stand(judged, rule, *kind), answers, self.plan.depth, self.batch.longest)
                 self._settle(column, views[rule, *kind], end)
             rows = slice(judged.first, judged.last)
             self.low[column, rows], self.high[column, rows] = np.fmin(*ends), np.fmax(*ends)
@@ -109,7 +109,8 @@ class Run:
     def _fill(self, filled: Judged) -> None:
         """The values if all unjudged documents were relevant."""
         for group in self.plan.groups:
-            view = View(self._stand(filled, group.rule, group.judged_only, group.above), group.answers, self.plan.depth, self.batch.longest)
+            ranks = self._stand(filled, group.rule, group.judged_only, group.above)
+            view = View(filled, ranks, group.answers, self.plan.depth, self.batch.longest)
             for column in group.columns:
                 self._settle(column, view, self.if_relevant[column, filled.first : filled.last])
 
@@ -144,6 +145,7 @@ class Run:
             query_ids=batch.query_ids,
             weights=batch.weights,
             by=batch.by,
+            names=plan.names,
             no_relevant=tuple(map(sum, zip(*(counts.no_relevant for counts in self.counts), strict=True))) or (0,) * len(plan.metrics),
             notes=lambda: notes_of(plan, self.totals()),
             bounds=Bounds(self.low.T, self.high.T, self.if_relevant.T) if plan.bounds else None,

@@ -51,6 +51,9 @@ def warm_up() -> WarmUp:
     for label_type in LABEL_TYPES:
         LabelledQueries(labels.astype(label_type), sizes=sizes).evaluate(scores, metrics=metrics)
         evaluate(labels.astype(label_type), sizes=sizes, metrics=metrics)
+    for label_type in LABEL_TYPES[1:]:  # no byte holds these
+        evaluate(300 * labels.astype(label_type), sizes=sizes, metrics="AP")
+    evaluate(np.ma.MaskedArray(labels, mask=labels == 0), sizes=sizes, metrics="AP")
     for score_type in SCORE_TYPES:
         typed = scores.astype(score_type)
         for ties in TIE_RULES:

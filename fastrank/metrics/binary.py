@@ -6,6 +6,7 @@ relevant documents of the query, unretrieved ones included. All of them read the
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -44,7 +45,7 @@ class BinaryMetric(Metric):
 
     rel: float | str | None = rel_parameter()
 
-    @property
+    @functools.cached_property
     def least(self) -> float:
         """The threshold as a number."""
         return threshold(self.rel)
@@ -53,11 +54,15 @@ class BinaryMetric(Metric):
         return self.least
 
     def requests(self) -> tuple[Request, ...]:
-        return (Request(self.k, rel=self.least),)
+        return (self._request,)
+
+    @functools.cached_property
+    def _request(self) -> Request:
+        return Request(self.k, rel=self.least)
 
     def columns(self, view: View) -> Columns:
         """The walk's columns at this metric's cutoff."""
-        return view.columns(Request(self.k, rel=self.least))
+        return view.columns(self._request)
 
     def depth_of_judgement(self, view: View) -> np.ndarray:
         """k, or the number of retrieved documents when there is no cutoff: what precision divides by."""

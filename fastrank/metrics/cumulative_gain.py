@@ -6,6 +6,7 @@ Source: Järvelin and Kekäläinen, TOIS 20(4), 2002; the gain 2^label - 1 and t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class _CumulativeGain(Gained):
         assert self.discount is not None
         return f"sum over ranks r{up_to(self.k)} of {describe_gain(self.gain)}{describe_discount(self.discount)}"
 
+    @functools.cached_property
     def _request(self) -> Request:
         return Request(self.k, gain=self.gain, discount=self.discount)
 
@@ -119,10 +121,10 @@ class DCG(_CumulativeGain):
         return self._sum
 
     def requests(self) -> tuple[Request, ...]:
-        return (self._request(),)
+        return (self._request,)
 
     def values(self, view: View) -> np.ndarray:
-        return view.columns(self._request()).dcg
+        return view.columns(self._request).dcg
 
     def work(self, ranking: Ranking) -> Work:
         return Work(self._terms(ranking, ranking.cutoff(self.k)), total=self._at("DCG"))
@@ -165,12 +167,12 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
         return f"{self._sum}, divided by the same sum over the ideal order"
 
     def requests(self) -> tuple[Request, ...]:
-        return (self._request(),)
+        return (self._request,)
 
     def values(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        ratio = view.divided_by_ideal(view.columns(self._request()).dcg, self.gain, self.discount, self.k)
+        ratio = view.divided_by_ideal(view.columns(self._request).dcg, self.gain, self.discount, self.k)
         # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
         return np.minimum(ratio, 1.0)
 

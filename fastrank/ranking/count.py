@@ -1,8 +1,8 @@
 """Ranking by counting: the rank of a document is one plus the number of larger scores.
 
-Best for short lists and for few counted documents: nothing is sorted. Scores arrive as the bits of floats, or as integers; turned
-into integers of the same order, they are compared in one loop that has nothing else in it and that LLVM vectorises. Counts are of 32
-bits, which keeps the vectors full; a list of 2^31 documents is beyond this way of ranking anyhow.
+Best for short lists and for few counted documents: nothing is sorted. A list is copied as float32, padded with -inf to whole vectors,
+and sixteen of its scores are compared at once. Scores of 8 bytes keep their order when narrowed, but some may become equal: where a
+counted document shares its narrowed score, its counts are taken again from the scores as given.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import kernel
+from fastrank._kernel import copy_narrowed, count_above, count_at_least, count_below, kernel, pointer
 
 
 @kernel
 def rank_shared(
-    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
-    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    scores: Any, mine: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, above: Any, equal: Any,
+    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """Write the counted documents of each query in rank order; equal scores share a rank and are ordered by label, largest first.
 
-    bits are the scores of all documents, mine those of the counted ones. Queries with more than `most` counted documents are left
-    alone; above and equal have room for that many, a multiple of four. n_tied[0] counts the queries with equal scores at one of them.
+    scores are those of all documents, mine[row[i]] that of counted document i. Queries with more than `most` counted documents are left
+    alone; above and equal have room for 16 more than that, padded for 32 more than the longest list. n_tied[0] counts the queries with
+    equal scores at one of the counted documents.
     """
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
         if r == 0 or r > most:
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
-        room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
+        _load(scores, start, n, padded)
+        _count(scores, mine, padded, start, n, row, low, r, above, equal)
         n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
 
 
 @kernel
 def rank_input(
-    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
-    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
+    scores: Any, mine: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, above: Any, equal: Any,
+    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand in the order of the input."""
     for q in range(offsets.shape[0] - 1):
@@ -45,23 +46,22 @@ def rank_input(
         if r == 0 or r > most:
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
-        room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
+        _load(scores, start, n, padded)
+        _count(scores, mine, padded, start, n, row, low, r, above, equal)
         for i in range(r):
             if equal[i] > 1:
-                x = _key(mine[low + i], flip, lowest)
+                x = scores[row[low + i]]
                 n_earlier = np.int32(0)
-                for d in range(row[low + i] - start):
-                    n_earlier = np.int32(n_earlier + (padded[d] == x))
+                for d in range(start, row[low + i]):
+                    n_earlier = np.int32(n_earlier + (scores[d] == x))
                 above[i] += n_earlier
         n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
 
 
 @kernel
 def rank_docid(
-    bits: Any, mine: Any, flip: Any, lowest: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, four: Any,
-    above: Any, equal: Any, rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
-    text: Any, id_start: Any, id_stop: Any,
+    scores: Any, mine: Any, offsets: Any, starts: Any, most: int, row: Any, label: Any, padded: Any, above: Any, equal: Any,
+    rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any, text: Any, id_start: Any, id_stop: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand by document id, the larger in bytes first. Only ids of equal scores are compared."""
     for q in range(offsets.shape[0] - 1):
@@ -69,14 +69,13 @@ def rank_docid(
         if r == 0 or r > most:
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
-        room = _load(bits, flip, lowest, start, n, padded)
-        _count(padded, room, n, flip, lowest, mine, low, r, four, above, equal)
+        _load(scores, start, n, padded)
+        _count(scores, mine, padded, start, n, row, low, r, above, equal)
         for i in range(r):
             if equal[i] > 1:
                 own = row[low + i]
-                x = padded[own - start]
                 for d in range(start, start + n):
-                    if padded[d - start] == x:
+                    if scores[d] == scores[own]:
                         above[i] += _larger_id(text, id_start[d], id_stop[d], id_start[own], id_stop[own])
         n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
 
@@ -101,84 +100,71 @@ def arrange_many(
 
 
 @kernel
-def _key(b: Any, flip: Any, lowest: Any) -> Any:
-    """An integer in the order of the scores.
-
-    flip is all bits but the sign for floats, 0 for integers: a negative float's bits grow with its size, so they are inverted.
-    lowest is the pattern of -0.0, which must equal 0.0.
-    """
-    if flip != 0 and b == lowest:
-        b = b ^ b
-    return b ^ ((b >> 63) & flip)
-
-
-@kernel
-def _load(bits: Any, flip: Any, lowest: Any, start: int, n: int, padded: Any) -> Any:
-    """Copy a list as integers in the order of its scores, padded to a multiple of 16 so that no vector loop has a remainder."""
-    for d in range(n):
-        padded[d] = _key(bits[start + d], flip, lowest)
-    room = (n + 15) // 16 * 16
-    for d in range(n, room):
-        padded[d] = lowest
-    return room
+def _load(scores: Any, start: int, n: int, padded: Any) -> None:
+    """Copy a list as float32 and pad it with the lowest score there is."""
+    given, target = pointer(scores), pointer(padded)
+    d = 0
+    while d < n and start + d + 16 <= scores.shape[0]:  # beyond the list is the next one
+        copy_narrowed(given, start + d, target, d, n - d)
+        d += 16
+    if d < n:
+        padded[d : d + 16] = -np.inf
+        for e in range(d, n):
+            padded[e] = np.float32(scores[start + e])
 
 
 @kernel
 def _count(
-    padded: Any, room: int, n: int, flip: Any, lowest: Any, mine: Any, low: int, r: int, four: Any, above: Any, equal: Any
+    scores: Any, mine: Any, padded: Any, start: int, n: int, row: Any, low: int, r: int, above: Any, equal: Any
 ) -> None:  # fmt: skip
-    """above[i] = documents with a larger score than counted document i, equal[i] = with the same, itself included; four at once."""
-    for i in range(0, r, 4):
-        for j in range(4):
-            four[8 + j] = _key(mine[low + min(i + j, r - 1)], flip, lowest)
-        _count_four(padded, room, four)
-        for j in range(4):
-            above[i + j] = four[j]
-            # The padding is equal to a document with the lowest score there is.
-            equal[i + j] = four[4 + j] - four[j] - (room - n if four[8 + j] == lowest else 0)
-
-
-@kernel
-def _count_four(padded: Any, room: int, four: Any) -> None:
-    """four[:8] = numbers of padded scores above each of four[8:], then of those not below."""
-    x0, x1, x2, x3 = four[8], four[9], four[10], four[11]
-    a0 = a1 = a2 = a3 = np.int32(0)
-    b0 = b1 = b2 = b3 = np.int32(0)
-    for d in range(room):
-        x = padded[d]
-        a0 = np.int32(a0 + (x > x0))
-        b0 = np.int32(b0 + (x >= x0))
-        a1 = np.int32(a1 + (x > x1))
-        b1 = np.int32(b1 + (x >= x1))
-        a2 = np.int32(a2 + (x > x2))
-        b2 = np.int32(b2 + (x >= x2))
-        a3 = np.int32(a3 + (x > x3))
-        b3 = np.int32(b3 + (x >= x3))
-    four[0], four[1], four[2], four[3] = a0, a1, a2, a3
-    four[4], four[5], four[6], four[7] = b0, b1, b2, b3
+    """above[i] = documents with a larger score than counted document i, equal[i] = with the same, itself included."""
+    keys = pointer(padded)
+    for i in range(r):
+        score = mine[row[low + i]]
+        x = np.float32(score)
+        n_above = n_not_below = np.int64(0)
+        for d in range(0, n, 16):
+            n_above += count_above(keys, d, x)
+            n_not_below += count_at_least(keys, d, x)
+        if x == -np.inf:
+            n_not_below = np.int64(n)  # the padding is equal to it
+        if n_not_below - n_above > 1 and scores.itemsize == 8:
+            n_above = n_not_below = np.int64(0)
+            for d in range(start, start + n):
+                n_above += scores[d] > score
+                n_not_below += scores[d] >= score
+        above[i] = n_above
+        equal[i] = n_not_below - n_above
 
 
 @kernel
 def _write(above: Any, equal: Any, label: Any, row: Any, low: int, r: int, rank: Any, span: Any, label_out: Any, row_out: Any) -> Any:
     """Write the documents of a query in order; tells whether any shares its score.
 
-    A document's place is the number of those before it: for a hundred documents that is cheaper than a sort, since it vectorises.
-    Counts are filled up to a multiple of four, so that the usual few documents take the same path through the loops every time.
+    A document's place is the number of those before it: for a hundred documents that is cheaper than a sort, since sixteen are compared
+    at once. A few are compared one by one: what has just been written piece by piece cannot be read at once.
     """
+    counts = pointer(above)
     tied = False
-    room = (r + 3) // 4 * 4
-    for j in range(r, room):
-        above[j] = 2147483647
+    if r > 6:
+        above[r : r + 16] = 2147483647
     for i in range(r):
         x = above[i]
-        place = np.int32(0)
-        for j in range(room):
-            place = np.int32(place + ((above[j] < x) | ((above[j] == x) & (j < i))))
-        rank[low + place] = x + 1
-        span[low + place] = equal[i]
-        label_out[low + place] = label[low + i]
-        row_out[low + place] = row[low + i]
-        tied |= equal[i] > 1
+        place = low
+        if r > 6:
+            for j in range(0, r, 16):
+                place += count_below(counts, j, x)
+        else:
+            for j in range(r):
+                place += above[j] < x
+        if equal[i] > 1:
+            tied = True
+            for j in range(i):
+                place += above[j] == x
+        rank[place] = x + 1
+        span[place] = equal[i]
+        label_out[place] = label[low + i]
+        row_out[place] = row[low + i]
     if tied:
         _order_by_label(rank, label_out, row_out, low, low + r)
     return tied

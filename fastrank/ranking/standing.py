@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrank.gains import Gain, gains_of, rises
+from fastrank.gains import Gain, gain_table, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 WHOLE = 1 << 61
 UNRETRIEVED = 1 << 62
 
-# Counting costs about 0.1 ns a document and counted document, placing about 12 ns a document: they meet near here.
-MOST_COUNTED = 128
+# Counting costs about 0.06 ns a document and counted document, placing about 12 ns a document: they meet near here.
+MOST_COUNTED = 192
 
 
 # How the bits of scores become integers of their order: the width, the bits that a negative float inverts, the lowest integer.
@@ -39,34 +40,69 @@ class Judged:
     judgements by subtopic or judge. `kept` holds whatever metrics work out from these alone.
     """
 
+    row: np.ndarray
+    label: np.ndarray
+    starts: np.ndarray
+    most_counted: int
+    all_labels: np.ndarray
+    all_starts: np.ndarray
+    unretrieved_label: np.ndarray | None
+    unretrieved_starts: np.ndarray
+
     def __init__(self, batch: QueryBatch, first: int, last: int, least: float) -> None:
-        self.first, self.last = first, last
+        self.first, self.last, self._batch, self.least = first, last, batch, least
         self.n_queries = last - first
-        self.base = int(batch.offsets[first])
+        self.base, end = int(batch.offsets[first]), int(batch.offsets[last])
         self.offsets = batch.offsets[first : last + 1] - self.base
-        self.n_documents = int(self.offsets[-1])
-        listed = self.offsets if batch.found_offsets is None else batch.found_offsets[first : last + 1] - batch.found_offsets[first]
-        self.found_base = self.base if batch.found_offsets is None else int(batch.found_offsets[first])
-        self.n_listed = int(listed[-1])
-        self.row, self.label, self.starts = _gather(batch.labels[self.found_base : self.found_base + self.n_listed], listed, least)
+        self.n_documents = end - self.base
+        self._listed, self.found_base, self.n_listed = self.offsets, self.base, self.n_documents
+        if batch.found_offsets is not None:
+            self.found_base = int(batch.found_offsets[first])
+            self._listed = batch.found_offsets[first : last + 1] - self.found_base
+            self.n_listed = int(self._listed[-1])
+        self.labels = batch.labels[self.found_base : self.found_base + self.n_listed]
         self.list_size = self.offsets[1:] - self.offsets[:-1]
-        self.longest = int(self.list_size.max(initial=0))
-        self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
-        self.codes, self.smallest, self.least, self.pooled = batch.label_codes, batch.smallest_label, least, batch.pooled
+        self.codes, self.smallest, self.pooled = batch.label_codes, batch.smallest_label, batch.pooled
         self.kept: dict[object, Any] = {}
         self.groups = None if batch.groups is None else batch.groups.block(first, last, self.base)
-        self.n_unretrieved = np.zeros(self.n_queries, np.int64)
-        self.unretrieved_label: np.ndarray | None = None
-        self.all_labels, self.all_starts = self.label, self.starts
+
+    def __getattr__(self, name: str) -> Any:
+        """List the documents that count when they are first asked for: a walk down labels in rank order never asks."""
+        if name not in Judged.__annotations__:
+            raise AttributeError(name)
+        batch, first, last = self._batch, self.first, self.last
+        self.row, self.label, self.starts = _gather(self.labels, self._listed, self.least)
+        self.all_labels, self.all_starts, self.unretrieved_label = self.label, self.starts, None
+        self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
         if batch.unretrieved_labels is not None and batch.unretrieved_offsets is not None:
             outer = batch.unretrieved_offsets[first : last + 1]
-            local = outer - outer[0]
-            _, label, starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], local, least)
+            _, label, starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], outer - outer[0], self.least)
             if len(label):
                 sort.sort_queries(label, starts, np.empty_like(label))
-                self.unretrieved_label, self.unretrieved_starts = label, starts
                 self.all_labels, self.all_starts = interleave(self.label, self.starts, label, starts)
-            self.n_unretrieved = np.diff(local)
+                self.unretrieved_label, self.unretrieved_starts = label, starts
+        return self.__dict__[name]
+
+    @functools.cached_property
+    def n_unretrieved(self) -> np.ndarray:
+        """Judged documents of each query that were not retrieved."""
+        outer = self._batch.unretrieved_offsets
+        return np.zeros(self.n_queries, np.int64) if outer is None else np.diff(outer[self.first : self.last + 1])
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """Documents of the longest list."""
+        return int(self.list_size.max(initial=0))
+
+    @property
+    def all_retrieved(self) -> bool:
+        """Whether the judged documents are those of the lists, place by place."""
+        return self._batch.unretrieved_labels is None and self._batch.found_offsets is None
+
+    @functools.cached_property
+    def bound(self) -> np.generic | None:
+        """The smallest label that counts, as one of the labels' type; None where none can."""
+        return _bound(self.least, self.labels.dtype)
 
     def n_relevant(self, threshold: float) -> np.ndarray:
         """Documents of each query, retrieved or not, whose label is at least the threshold."""
@@ -96,8 +132,9 @@ class Judged:
         if key not in self.kept:
             labels, out = self.all_labels, np.empty(len(self.all_labels))
             if self.codes and rises(gain):
-                codes = np.arange(self.codes, dtype=np.float64)
-                sort.rank_labels(labels.astype(np.int64), self.all_starts, gains_of(codes, gain), np.zeros(self.codes, np.int64), out)
+                sort.rank_labels(
+                    labels.astype(np.int64), self.all_starts, gain_table(gain, self.codes), np.zeros(self.codes, np.int64), out
+                )
             else:
                 out = self.gains(labels, gain)
                 sort.sort_queries(out, self.all_starts, np.empty_like(out))
@@ -110,10 +147,7 @@ class Judged:
             return np.where(labels < 0, 0.0, gains_of(labels, gain))
         if not self.codes:
             return gains_of(labels, gain)
-        key = ("table", gain)
-        if key not in self.kept:
-            self.kept[key] = gains_of(np.arange(self.codes, dtype=np.float64), gain)
-        return self.kept[key][labels.astype(np.int64)]
+        return gain_table(gain, self.codes)[labels.astype(np.int64)]
 
 
 @dataclass(frozen=True)
@@ -202,14 +236,12 @@ def without_unjudged(ranks: JudgedRanks) -> JudgedRanks:
 
 def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
     n = len(judged.row)
-    width, flip, lowest = _ORDER[scores.all.dtype.char]
-    bits, found = scores.all.view(width), scores.found
-    most = MOST_COUNTED if found is None else max(judged.most_counted, 1)
-    mine = (bits if found is None else found.view(width))[judged.row]
+    mine = scores.all if scores.found is None else scores.found
+    most = MOST_COUNTED if scores.found is None else max(judged.most_counted, 1)
     rank, span, row = np.empty((3, n), np.int64)
     label, n_tied = np.empty(n), np.zeros(1, np.int64)
-    padded, room = np.empty(judged.longest + 16, width), np.empty((2, (most + 3) // 4 * 4), np.int32)
-    fixed = (bits, mine, flip, lowest, judged.offsets, judged.starts, most, judged.row, judged.label, padded, np.empty(12, width))
+    padded, room = np.empty(judged.longest + 16, np.float32), np.empty((2, most + 16), np.int32)
+    fixed = (scores.all, mine, judged.offsets, judged.starts, most, judged.row, judged.label, padded)
     outputs = (rank, span, label, row, n_tied)
     if scores.settle is not None or rule not in ("input", "docid"):
         count.rank_shared(*fixed, *room, *outputs)
@@ -219,9 +251,8 @@ def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
         assert scores.doc_ids is not None
         count.rank_docid(*fixed, *room, *outputs, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
     if judged.most_counted > most:
-        above, equal = _place_by_sorting(
-            judged, (bits, flip, lowest), scores.doc_ids if rule == "docid" else None, rule in ("input", "docid")
-        )
+        placing = rule in ("input", "docid")
+        above, equal = _place_by_sorting(judged, scores.all, scores.doc_ids if rule == "docid" else None, placing)
         order, scratch = np.empty((2, n), np.int64)
         count.arrange_many(above, equal, judged.starts, most, judged.label, judged.row, order, scratch, *outputs)
     ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared=bool(n_tied[0]))
@@ -244,11 +275,12 @@ def _settled_elsewhere(ranks: JudgedRanks, settle: Settle, rule: str) -> JudgedR
     return replace(ranks, rank=rank[order], span=np.ones_like(rank), label=ranks.label[order], row=ranks.row[order], shared=False)
 
 
-def _place_by_sorting(judged: Judged, bits: tuple[Any, ...], doc_ids: DocIds | None, placing: bool) -> tuple[np.ndarray, np.ndarray]:
+def _place_by_sorting(judged: Judged, scores: np.ndarray, doc_ids: DocIds | None, placing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Count the documents above in the queries that have too many counted ones to compare each with all."""
     n_counted, n_documents = len(judged.row), judged.n_documents
-    keys = np.empty(n_documents, bits[0].dtype)
-    sort.ordered_keys(*bits, keys)
+    width, flip, lowest = _ORDER[scores.dtype.char]
+    keys = np.empty(n_documents, width)
+    sort.ordered_keys(scores.view(width), flip, lowest, keys)
     visit = np.arange(n_documents)
     if doc_ids is not None:
         ids = (doc_ids.text, doc_ids.start, doc_ids.stop)
@@ -300,14 +332,14 @@ def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.n
         return np.empty(0, np.int64), np.empty(0), starts
     n_words = (len(labels) + 63) // 64
     word, before = np.empty(n_words, np.uint64), np.empty(n_words, np.int64)
-    flag = np.empty(64, np.uint8)
-    scan.mark_counted(labels, bound, flag, flag.view(np.uint64), word, before)
+    scan.mark_counted(labels, bound, word, before)
     n = int(before[-1]) + int(word[-1]).bit_count() if n_words else 0
     row, label = np.empty(n, np.int64), np.empty(n)
     scan.list_counted(labels, offsets, word, before, row, label, starts)
     return row, label, starts
 
 
+@functools.cache
 def _bound(least: float, kind: np.dtype) -> np.generic | None:
     """The smallest label of this type that is not below `least`; None when there is none."""
     if kind.kind == "f":

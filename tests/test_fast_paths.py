@@ -1,0 +1,161 @@
+"""The short cuts of the arrays' path: each gives the bits of the long way."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fastrank as fr
+from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, count_below, kernel, pointer
+from fastrank.statistics import Moments, exact_means
+
+TYPES = ("uint8", "int32", "int64", "float32", "float64")
+WALKED = "nDCG@10,nDCG@3,DCG,IDCG,RR,RR@2,AP,AP(rel=3)@7,R@10,P@5,Success@1,nDCG(gain='linear')@4,DCG(discount='zipf')"
+
+
+def lists(seed: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Labels 0 ... 4 of lists of 0 to 200 documents, the last one ending anywhere in a word of 64."""
+    generator = np.random.default_rng(seed)
+    offsets = np.append(0, np.cumsum(generator.integers(0, 200, 60)))
+    return generator.integers(0, 5, offsets[-1]) * (generator.random(offsets[-1]) < share), offsets
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6])
+def test_labels_in_rank_order_have_the_bits_of_scores_that_fall(seed: int, share: float) -> None:
+    labels, offsets = lists(seed, share)
+    in_order = fr.evaluate(labels, None, offsets, metrics=WALKED)
+    by_score = fr.evaluate(labels, -np.arange(len(labels)), offsets, metrics=WALKED)
+    assert in_order.values.tobytes() == by_score.values.tobytes()
+    assert in_order.no_relevant == by_score.no_relevant
+
+
+def test_an_ideal_asked_for_before_any_walk_is_that_of_the_walk() -> None:
+    labels, offsets = lists(0, 0.2)
+    both = fr.evaluate(labels, None, offsets, metrics="IDCG@10,nDCG@10,DCG@10")
+    assert both["IDCG@10"].tobytes() == fr.idcg(labels, None, offsets, k=10).tobytes()
+    assert both["DCG@10"].tobytes() == fr.dcg(labels, None, offsets, k=10).tobytes()
+
+
+@pytest.mark.parametrize(("kind", "top"), [(kind, top) for kind in TYPES for top in (4, 63, 200, 300) if (kind, top) != ("uint8", 300)])
+def test_whole_labels_of_any_type_give_the_same_bits(kind: str, top: int) -> None:
+    labels, offsets = lists(1, 0.3)
+    labels = np.where(labels == 4, top, labels)
+    expected = fr.evaluate(labels.astype("float64") + 0.0, None, offsets, metrics="nDCG(gain='linear')@10,AP,RR").values
+    assert fr.evaluate(labels.astype(kind), None, offsets, metrics="nDCG(gain='linear')@10,AP,RR").values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5, 256.0, 2.0**32 + 1024])
+def test_labels_that_no_byte_holds_keep_their_value(wrong: float) -> None:
+    labels = np.array([1.0, wrong, 0.0, 2.0])
+    found = fr.evaluate(labels, [4, 3, 2, 1], metrics="DCG(gain='linear')", convention="xgboost").values.item()
+    assert found == pytest.approx(sum(y / math.log2(rank + 1) for rank, y in enumerate(labels, 1)), rel=1e-15)
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------------------
+
+
+def ranks_of(scores: np.ndarray) -> list[int]:
+    """The rank of each document, read off one list a document in which it alone is relevant; equal scores in the order of input."""
+    n = len(scores)
+    reciprocal = fr.reciprocal_rank(np.eye(n, dtype=np.uint8), np.tile(scores, (n, 1)), ties="input")
+    return [round(1 / value) for value in reciprocal.tolist()]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([1.0, 1.0 + 2**-40, 1.0 - 2**-40, 1.0]),
+        np.array([1e300, 1e301, -1e300, -1e301, math.inf, -math.inf, 0.0, -0.0, 1e-300]),
+        np.array([2**53 + 1, 2**53, 2**53 + 2, -(2**62), 2**62, 2**62 + 1]),
+        np.array([16_777_217, 16_777_216, 16_777_218, 16_777_217]),
+        np.array([0.0, -0.0, -math.inf, math.inf, -math.inf], np.float32),
+    ],
+    ids=["close", "far", "large whole numbers", "beyond float32", "float32"],
+)
+def test_scores_are_ranked_as_given_though_they_are_compared_as_float32_first(scores: np.ndarray) -> None:
+    order = sorted(range(len(scores)), key=lambda d: (-Fraction(scores[d].item()) if math.isfinite(scores[d]) else -scores[d].item(), d))
+    place = {d: rank for rank, d in enumerate(order, 1)}
+    assert ranks_of(scores) == [place[d] for d in range(len(scores))]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 300])
+def test_every_length_of_list_ranks_as_a_sort_does(kind: str, n: int) -> None:
+    scores = np.random.default_rng(n).permutation(n).astype(kind)
+    assert ranks_of(scores) == (n - scores).astype(int).tolist()
+
+
+@pytest.mark.parametrize("ties", ["average", "worst", "best", "input"])
+def test_scores_of_eight_bytes_tie_where_they_are_equal_and_nowhere_else(ties: str) -> None:
+    labels, offsets = lists(3, 0.3)
+    coarse = np.random.default_rng(3).integers(0, 9, len(labels))
+    expected = fr.evaluate(labels, coarse.astype("float32"), offsets, metrics="nDCG@10,AP,RR", ties=ties)
+    close = 1.0 + coarse * 2.0**-50  # all are 1 in float32
+    assert fr.evaluate(labels, close, offsets, metrics="nDCG@10,AP,RR", ties=ties).values.tobytes() == expected.values.tobytes()
+
+
+# --- instructions ---------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def vector_words(values, least, x, target, found):  # type: ignore[no-untyped-def]
+    given, narrowed = pointer(values), pointer(target)
+    found[0] = bits_at_least(given, 3, least)
+    copy_narrowed(given, 3, narrowed, 2, 5)
+    found[1] = count_above(narrowed, 2, x)
+    found[2] = count_at_least(narrowed, 2, x)
+    found[3] = count_below(narrowed, 2, x)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_vector_instructions_do_what_they_say(kind: str) -> None:
+    values = np.random.default_rng(0).integers(0, 5, 80).astype(kind)
+    if kind != "uint8":
+        values[7] = -3
+    least, x, target = values.dtype.type(2), np.float32(2), np.full(20, 9, np.float32)
+    found = np.zeros(4, np.uint64)
+    if kind == "uint8":
+        values = values.astype("int64")  # scores are never bytes; labels of bytes go through every other test
+        least = values.dtype.type(2)
+    vector_words(values, least, x, target, found)
+    met = (values[3:67] >= 2) | (values[3:67] < 0)
+    assert int(found[0]) == sum(1 << place for place, bit in enumerate(met.tolist()) if bit)
+    copied = [*values[3:8].astype(float).tolist(), *[-math.inf] * 11]
+    assert target.tolist() == [9, 9, *copied, 9, 9]
+    assert found[1:].tolist() == [sum(y > 2 for y in copied), sum(y >= 2 for y in copied), sum(y < 2 for y in copied)]
+
+
+# --- means ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0, 1e-3, 2.0**-21])
+@pytest.mark.parametrize("n", [1, 2, 31, 1000])
+def test_means_in_fixed_point_are_the_correctly_rounded_ones(scale: float, n: int) -> None:
+    values = np.random.default_rng(n).random((n, 3)) * scale * (np.random.default_rng(1).random((n, 3)) < 0.8)
+    exact = [float(sum(map(Fraction, values[:, i].tolist())) / n) for i in range(3)]
+    for mean, column, rounded in zip(exact_means(values), values.T, exact, strict=True):
+        assert mean in (None, rounded)
+        assert Moments.of(column).mean == rounded
+    assert scale < 1.0 or None not in exact_means(values)
+
+
+@pytest.mark.parametrize("hard", [math.nan, 1024.0, 1e300, 1e-30, -1e-30, 5e-324])
+def test_a_value_that_fixed_point_does_not_hold_is_left_to_the_moments(hard: float) -> None:
+    values = np.array([[0.5, 0.5], [0.25, hard]])
+    assert exact_means(values) == [0.375, None]
+
+
+def test_the_mean_is_the_same_before_and_after_the_moments_are_known() -> None:
+    labels, offsets = lists(2, 0.1)
+    result = fr.evaluate(labels, None, offsets, metrics="nDCG@10,DCG(gain='linear')@10,RR", no_relevant="skip")
+    first = result.mean()
+    assert repr(first) == repr({name: sums.mean for name, sums in zip(result.names, result.moments, strict=True)})
+    assert repr(first) == repr(result.mean())
+
+
+def test_no_queries_have_no_mean() -> None:
+    assert all(math.isnan(mean) for mean in fr.evaluate([], [], offsets=[0]).mean().values())
