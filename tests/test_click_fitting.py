@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import click_models
 import numpy as np
 import pytest
 
-from fastrank.clicks import ClickLog, ClickModel, fit, score, simulate
+from fastrank.clicks import ClickLog, ClickModel, cells, fit, score, simulate
 from fastrank.clicks.counting import count_tails
 from fastrank.clicks.fitting import maximise
 from fastrank.errors import InputError
@@ -194,6 +195,15 @@ def test_without_a_prior_what_was_never_tried_is_one_half() -> None:
     assert browsing.exam[1, 1] == 0.5  # type: ignore[index]
     assert browsing.unseen == (0.5, 0.5)
     assert np.isfinite(browsing.objective).all()
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_cells_are_the_same_in_however_many_parts_rows_are_brought_together(log: ClickLog, monkeypatch: Any, order: int) -> None:
+    whole = log.cells(order)
+    monkeypatch.setattr(cells, "PART", 7)
+    parts = cells.add_up(log.qd, log.n_pairs, log.offsets, log.position, log.click, log.weight, order=order)
+    for field in dataclasses.fields(whole):
+        assert np.array_equal(getattr(parts, field.name), getattr(whole, field.name)), field.name
 
 
 def test_equal_tails_of_sessions_are_one() -> None:

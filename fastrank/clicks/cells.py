@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import map_blocks
+from fastrank._kernel import map_blocks, query_blocks
 from fastrank.arrays import frozen
-from fastrank.clicks.pairing import bring_together, bring_weights, count_cells, count_rows, fill_cells, pack_previous
+from fastrank.clicks.pairing import bring_positions, bring_previous, bring_weights, count_cells, count_rows, fill_cells
 from fastrank.errors import InputError
 
 BLOCK = 1 << 16
+# Rows that are brought together at once: all of them would take as much room as the log. It is gone through once for each such part.
+PART = 1 << 24
 # A key and a click share 32 bits.
 MOST_KEYS = 1 << 30
 
@@ -54,35 +56,33 @@ def add_up(
     n_keys = deepest + 1 if order == 0 else deepest * (deepest + 1) // 2 + 1
     if n_keys > MOST_KEYS:
         raise InputError(f"positions down to {deepest} are too deep for counts by the click before. Cut the sessions.")
-    key = position
-    if order:
-        key = np.empty(len(position), np.int32)
-        _in_blocks(lambda first, last: pack_previous(offsets, position, click, first, last, key), offsets, threads)
-        key = frozen(key, np.int32)
     start = np.zeros(n_groups + 1, np.int64)
     count_rows(group, start)
     np.cumsum(start, out=start)
-    packed = np.empty(int(start[-1]), np.int32)
-    bring_together(group, key, click, start[:-1].copy(), packed)
-    weights, step = np.ones(1), 0
-    if weight is not None:
-        weights, step = np.empty(len(packed)), 1
-        bring_weights(offsets, group, weight, start[:-1].copy(), weights)
+    place, places = start[:-1].copy(), start[:-1].copy()
     cells = np.zeros(n_groups + 1, np.int64)
-    _in_blocks(lambda first, last: count_cells(start, packed, np.zeros(n_keys, np.int64), first, last, cells), start, threads)
+    parts = [(np.empty(0, np.int32), np.empty(0), np.empty(0))]
+    for first, last in query_blocks(start, PART):
+        base = int(start[first])
+        span = first, last, base
+        packed = np.empty(int(start[last]) - base, np.int32)
+        if order:
+            bring_previous(offsets, group, position, click, *span, place, packed)
+        else:
+            bring_positions(group, position, click, *span, place, packed)
+        weights, step = np.ones(1), 0
+        if weight is not None:
+            weights, step = np.empty(len(packed)), 1
+            bring_weights(offsets, group, weight, *span, places, weights)
+        parts.append(_part(start[first : last + 1], packed, weights, step, cells[first : last + 1], n_keys, threads))
     np.cumsum(cells, out=cells)
-    keys, n, clicks = np.empty(int(cells[-1]), np.int32), np.empty(int(cells[-1])), np.empty(int(cells[-1]))
-
-    def fill(first: int, last: int) -> None:
-        fill_cells(start, packed, weights, step, cells, np.zeros(n_keys, np.int64), first, last, keys, n, clicks)
-
-    _in_blocks(fill, start, threads)
+    keys, n, clicks = (np.concatenate(column) for column in zip(*parts, strict=True))
     previous = None
     if order:
         depth = np.arange(deepest + 1)
-        base = depth * (depth - 1) // 2
-        ranks = np.searchsorted(base[1:], keys, side="right")
-        keys, previous = ranks.astype(np.int32), frozen(keys - base[ranks], np.int32)
+        lowest = depth * (depth - 1) // 2
+        ranks = np.searchsorted(lowest[1:], keys, side="right")
+        keys, previous = ranks.astype(np.int32), frozen(keys - lowest[ranks], np.int32)
     groups = np.repeat(np.arange(n_groups, dtype=np.int32), np.diff(cells))
     return Cells(
         frozen(cells, np.int64),
@@ -92,6 +92,22 @@ def add_up(
         frozen(n, np.float64),
         frozen(clicks, np.float64),
     )
+
+
+def _part(
+    start: np.ndarray, packed: np.ndarray, weights: np.ndarray, step: int, sizes: np.ndarray, n_keys: int, threads: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keys, rows and clicks of the cells of some groups, whose rows were brought together. sizes[1:] becomes the cells of each."""
+    base = int(start[0])
+    _in_blocks(lambda first, last: count_cells(start, packed, base, np.zeros(n_keys, np.int64), first, last, sizes), start - base, threads)
+    cells = np.append(0, np.cumsum(sizes[1:]))
+    keys, n, clicks = np.empty(int(cells[-1]), np.int32), np.empty(int(cells[-1])), np.empty(int(cells[-1]))
+
+    def fill(first: int, last: int) -> None:
+        fill_cells(start, packed, weights, step, base, cells, np.zeros(n_keys, np.int64), first, last, keys, n, clicks)
+
+    _in_blocks(fill, start - base, threads)
+    return keys, n, clicks
 
 
 def _in_blocks(work: Any, offsets: np.ndarray, threads: int | None) -> None:

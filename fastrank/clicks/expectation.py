@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank._kernel import kernel, map_blocks, query_blocks
+from fastrank._kernel import kernel
+from fastrank.clicks.blocks import summed
 from fastrank.clicks.counting import count_kinds
 
 if TYPE_CHECKING:
     from fastrank.clicks.cells import Cells
     from fastrank.clicks.counting import Tails
-
-# Cells or rows of a block, at least; there are 64 blocks at most, since each has sums of its own.
-BLOCK = 1 << 16
-MOST_BLOCKS = 64
 
 # Pseudo-counts (yes, no); of the attraction, and of all other parameters.
 Prior = tuple[float, float]
@@ -58,19 +55,6 @@ def log_sum(counts: np.ndarray | float, p: np.ndarray) -> float:
         return float(np.einsum("i,i->", counts, np.log(p)))
     used = counts > 0
     return float(np.einsum("i,i->", counts[used], np.log(p[used])))
-
-
-class _Blocks:
-    """A fixed cut of the work, and who runs it."""
-
-    def __init__(self, offsets: np.ndarray, threads: int | None) -> None:
-        self.offsets, self.threads = np.ascontiguousarray(offsets, np.int64), threads
-        self.size = max(BLOCK, int(self.offsets[-1] + len(offsets)) // MOST_BLOCKS + 1)
-        self.numbers = {first: b for b, (first, _) in enumerate(query_blocks(self.offsets, self.size))}
-
-    def run(self, work: Any) -> None:
-        """work(first, last, number of the block)."""
-        map_blocks(lambda first, last: work(first, last, self.numbers[first]), self.offsets, documents=self.size, threads=self.threads)
 
 
 # --- pbm and ubm ----------------------------------------------------------------------------------------------------------------
@@ -123,7 +107,7 @@ class CellSteps:
         self._offsets = np.append(0, np.cumsum(left))[np.append(0, np.cumsum(sizes))]
         self._cells = self._offsets, parameter[mine][left].astype(np.int32), skips[left], self.kinds.times
         self._weights = (skips * np.repeat(self.kinds.times, sizes))[left]
-        self._blocks = _Blocks(self._offsets, threads)
+        self._threads = threads
 
     def start(self) -> np.ndarray:
         """Every probability 1/2."""
@@ -131,19 +115,19 @@ class CellSteps:
 
     def step(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """The next parameters, and the log posterior of these."""
-        n_kinds, n_blocks = len(self.kinds.pair), len(self._blocks.numbers)
+        n_kinds = len(self.kinds.pair)
         attr, exam = x[:n_kinds], x[n_kinds:]
-        attractive, examined, skipped = np.empty(n_kinds), np.zeros((n_blocks, len(exam))), np.zeros(n_blocks)
+        attractive = np.empty(n_kinds)
 
-        def work(first: int, last: int, b: int) -> None:
+        def work(first: int, last: int, sums: np.ndarray) -> None:
             base, stop = int(self._offsets[first]), int(self._offsets[last])
             chances = np.empty(stop - base)
-            skip_expectations(*self._cells, attr, exam, first, last, base, chances, attractive, examined[b])
-            skipped[b] = log_sum(self._weights[base:stop], chances)
+            skip_expectations(*self._cells, attr, exam, first, last, base, chances, attractive, sums)
+            sums[-1] = log_sum(self._weights[base:stop], chances)
 
-        self._blocks.run(work)
-        objective = float(skipped.sum()) + self.attr.log_sum(attr) + self.exam.log_sum(exam)
-        return np.concatenate([self.attr.estimate(attractive), self.exam.estimate(examined.sum(axis=0) * exam)]), objective
+        sums = summed(self._offsets, (self.n_exam + 1,), work, self._threads)
+        objective = float(sums[-1]) + self.attr.log_sum(attr) + self.exam.log_sum(exam)
+        return np.concatenate([self.attr.estimate(attractive), self.exam.estimate(sums[:-1] * exam)]), objective
 
     def parameters(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters by name."""
@@ -228,22 +212,20 @@ class _TailSteps:
         self.n_passed = float(places.passed.sum())
         # Clicks with a row below them.
         self.followed = self.clicks - tails.at_end
-        self._blocks = _Blocks(tails.offsets[tails.by_query], threads)
+        self._by_query, self._threads = tails.offsets[tails.by_query], threads
         self._longest = int(np.diff(tails.offsets).max(initial=0))
 
     def pass_over(self, attr: np.ndarray, go: np.ndarray, skip: float) -> _Seen:
         """Expectations, and the log-likelihood of all clicks."""
         tails, places = self.tails, self.places
         unseen, went_on, stopped = np.zeros((3, self.n_pairs))
-        sums = np.zeros((len(self._blocks.numbers), 3))
 
-        def work(first: int, last: int, b: int) -> None:
+        def work(first: int, last: int, sums: np.ndarray) -> None:
             rows = (tails.offsets, tails.pairs, tails.head, tails.weight, attr, go, skip)
             span = int(tails.by_query[first]), int(tails.by_query[last])
-            tail_expectations(*rows, *span, np.empty(self._longest), unseen, went_on, stopped, sums[b])
+            tail_expectations(*rows, *span, np.empty(self._longest), unseen, went_on, stopped, sums)
 
-        self._blocks.run(work)
-        skip_on, skip_stop, hidden = sums.sum(axis=0).tolist()
+        skip_on, skip_stop, hidden = summed(self._by_query, (3,), work, self._threads).tolist()
         counted = log_sum(self.clicks, attr) + log_sum(places.passed, 1.0 - attr) + log_sum(places.clicked, go)
         passed = self.n_passed * math.log(skip) if self.n_passed else 0.0
         return _Seen(unseen * attr, went_on, stopped, skip_on * skip, skip_stop * (1.0 - skip), hidden + counted + passed)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrank._kernel import kernel, map_blocks, query_blocks
+from fastrank._kernel import kernel, map_blocks
+from fastrank.clicks.blocks import summed
 from fastrank.clicks.models import ClickModel, find_pairs
 from fastrank.clicks.outcome import Outcome
 from fastrank.engine.calls import check_threads
@@ -303,22 +304,20 @@ def score(model: ClickModel, log: ClickLog, *, threads: int | None = None) -> Sc
     threads = check_threads(threads)
     rule, seen, deepest = tables_of(model, log)
     rows, weights = Rows.of(log), log.weights
-    number = {first: b for b, (first, _) in enumerate(query_blocks(log.offsets, BLOCK))}
-    sums, counts = np.zeros((len(number), log.n_positions, 3)), np.zeros((len(number), 2))
 
-    def work(first: int, last: int) -> None:
-        b, n = number[first], int(log.offsets[last] - log.offsets[first])
+    def work(first: int, last: int, sums: np.ndarray) -> None:
+        n = int(log.offsets[last] - log.offsets[first])
         given, full = np.empty(n), np.empty(n)
         fill_probabilities(rule, rows, first, last, given, full)
-        add_logarithms(*rows, weights, seen, deepest, given, full, EPS, first, last, sums[b], counts[b])
+        add_logarithms(*rows, weights, seen, deepest, given, full, EPS, first, last, sums[:-1], sums[-1])
 
-    map_blocks(work, log.offsets, documents=BLOCK, threads=threads)
-    n_at, given_at, full_at = sums.sum(axis=0).T.copy()
+    sums = summed(log.offsets, (log.n_positions + 1, 3), work, threads)
+    n_at, given_at, full_at = sums[:-1].T.copy()
     n_rows, likelihood = float(n_at.sum()), float(given_at.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         ppl_at, cond_ppl_at = np.exp(-full_at / n_at), np.exp(-given_at / n_at)
         ll_doc, ll_session = (float(np.float64(likelihood) / n) for n in (n_rows, weights.sum()))
-        unseen, clipped = (counts.sum(axis=0) / n_rows).tolist()
+        unseen, clipped = (sums[-1, :2] / n_rows).tolist()
     reached = n_at > 0
     ppl, cond_ppl = (float(at[reached].mean()) if reached.any() else math.nan for at in (ppl_at, cond_ppl_at))
     return Score(ll_doc, ll_session, ppl, ppl_at, cond_ppl, cond_ppl_at, n_at, unseen, clipped)

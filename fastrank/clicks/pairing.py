@@ -48,18 +48,6 @@ def number_pairs(
 
 
 @kernel
-def pack_previous(offsets: Any, position: Any, click: Any, first: Any, last: Any, out: Any) -> None:
-    """Per row the number of its position and of the one clicked last before it (0: none): p (p - 1) / 2 + previous."""
-    for s in range(first, last):
-        previous = 0
-        for i in range(offsets[s], offsets[s + 1]):
-            p = position[i]
-            out[i] = p * (p - 1) // 2 + previous
-            if click[i]:
-                previous = p
-
-
-@kernel
 def count_rows(group: Any, out: Any) -> None:
     """Add to out[g + 1] the rows of each group g; a group below 0 is none."""
     for i in range(group.shape[0]):
@@ -68,32 +56,46 @@ def count_rows(group: Any, out: Any) -> None:
 
 
 @kernel
-def bring_together(group: Any, key: Any, click: Any, place: Any, out: Any) -> None:
-    """Key and click of each row in one number, at the next place of its group."""
+def bring_positions(group: Any, position: Any, click: Any, first: Any, last: Any, base: Any, place: Any, out: Any) -> None:
+    """Position and click of each row of groups first <= g < last in one number, at the next place of its group, counted from base."""
     for i in range(group.shape[0]):
         g = group[i]
-        if g >= 0:
-            out[place[g]] = 2 * key[i] + click[i]
+        if first <= g < last:
+            out[place[g] - base] = 2 * position[i] + click[i]
             place[g] += 1
 
 
 @kernel
-def bring_weights(offsets: Any, group: Any, weight: Any, place: Any, out: Any) -> None:
-    """The weight of each row's session, at the places that `bring_together` takes."""
+def bring_previous(offsets: Any, group: Any, position: Any, click: Any, first: Any, last: Any, base: Any, place: Any, out: Any) -> None:
+    """The same with the number of the position p and of the one clicked last before it (0: none): p (p - 1) / 2 + previous."""
+    for s in range(offsets.shape[0] - 1):
+        previous = 0
+        for i in range(offsets[s], offsets[s + 1]):
+            g, p = group[i], position[i]
+            if first <= g < last:
+                out[place[g] - base] = 2 * (p * (p - 1) // 2 + previous) + click[i]
+                place[g] += 1
+            if click[i]:
+                previous = p
+
+
+@kernel
+def bring_weights(offsets: Any, group: Any, weight: Any, first: Any, last: Any, base: Any, place: Any, out: Any) -> None:
+    """The weight of each row's session, at the places that the two above take."""
     for s in range(offsets.shape[0] - 1):
         for i in range(offsets[s], offsets[s + 1]):
             g = group[i]
-            if g >= 0:
-                out[place[g]] = weight[s]
+            if first <= g < last:
+                out[place[g] - base] = weight[s]
                 place[g] += 1
 
 
 @kernel
-def count_cells(start: Any, packed: Any, seen: Any, first: Any, last: Any, out: Any) -> None:
+def count_cells(start: Any, packed: Any, base: Any, seen: Any, first: Any, last: Any, out: Any) -> None:
     """Fill out[g + 1] with the distinct keys of each group's rows. seen: per key the group (+ 1) that had it last."""
     for g in range(first, last):
         n = 0
-        for i in range(start[g], start[g + 1]):
+        for i in range(start[g] - base, start[g + 1] - base):
             key = packed[i] >> 1
             if seen[key] != g + 1:
                 seen[key] = g + 1
@@ -103,13 +105,13 @@ def count_cells(start: Any, packed: Any, seen: Any, first: Any, last: Any, out: 
 
 @kernel
 def fill_cells(
-    start: Any, packed: Any, weight: Any, step: Any, cells: Any, seen: Any, first: Any, last: Any, key: Any, n: Any, c: Any
+    start: Any, packed: Any, weight: Any, step: Any, base: Any, cells: Any, seen: Any, first: Any, last: Any, key: Any, n: Any, c: Any
 ) -> None:
     """Group g's cells stand from cells[g] on, by key: rows and clicks of each, weighed by weight[i * step] (step 0: all alike)."""
     shown, clicked = np.zeros(seen.shape[0]), np.zeros(seen.shape[0])
     for g in range(first, last):
         at, low, high = cells[g], seen.shape[0], -1
-        for i in range(start[g], start[g + 1]):
+        for i in range(start[g] - base, start[g + 1] - base):
             k = packed[i] >> 1
             if seen[k] != g + 1:
                 seen[k] = g + 1
