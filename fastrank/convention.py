@@ -108,7 +108,9 @@ _XGBOOST = _choices(
     P={"k": 32, "denominator": "retrieved"},
 )
 
-_TREC_EVAL = _choices(RBP={"p": 0.9, "gain": "scaled"}, RBPResid={"p": 0.9})
+# Its preference measures order equal scores by ascending id, all others by descending id.
+_PREFERENCES = {family: {"ties": "ascending_docid"} for family in ("NumPrefs", "NumPrefsFul", "PrefsFul", "PrefsRnonrel")}
+_TREC_EVAL = _choices(RBP={"p": 0.9, "gain": "scaled"}, RBPResid={"p": 0.9}, **_PREFERENCES)
 
 _ALL = (
     Convention("fastrank", "the default of this library: exponential gain, ties averaged, the cutoff as given"),

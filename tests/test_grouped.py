@@ -64,7 +64,7 @@ def test_the_engine_is_the_reference(case: Case, ties: str) -> None:
 
 
 def test_the_reference_refuses_other_orders_of_equal_scores() -> None:
-    with pytest.raises(InputError, match="ties must be docid or input"):
+    with pytest.raises(InputError, match="ties must be docid, ascending_docid or input"):
         fr.reference.st_recall({"q": {"1": {"a": 1}}}, {"q": {"a": 1.0}}, ties="worst")
 
 
@@ -87,13 +87,15 @@ def flat(groups: dict[str, Any]) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("case", CASES[:8])
 def test_depth_is_a_list_cut_short(case: Case) -> None:
-    ranked = {
-        query: sorted(sorted(scores, key=str.encode, reverse=True), key=lambda name: -scores[name]) for query, scores in case.run.items()
-    }
-    # A share is one of the cut list as well.
-    for depth in (1, 4):
-        cut = {query: {name: case.run[query][name] for name in names[:depth]} for query, names in ranked.items()}
-        assert_is_reference(evaluate(case, depth=depth), Case(case.qrels, cut))
+    preferences = [metric for metric in EVERY if "Pref" in metric.family]
+    for metrics, reverse, options in ((EVERY, True, {"ties": "docid"}), (preferences, False, {})):
+        ranked = {
+            query: sorted(sorted(scores, key=str.encode, reverse=reverse), key=lambda name: -scores[name])
+            for query, scores in case.run.items()
+        }
+        for depth in (1, 4):
+            cut = {query: {name: case.run[query][name] for name in names[:depth]} for query, names in ranked.items()}
+            assert_is_reference(evaluate(case, metrics, depth=depth, **options), Case(case.qrels, cut))
 
 
 def test_threads_and_blocks_and_order_of_queries_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,6 +283,7 @@ def test_ir_measures_names_mean_its_numbers() -> None:
 
 # What trec_eval's own tests expect (test/out.test.qrels_prefs, out.test.prefs): four decimals, in the order of `all_prefs`.
 OF_QRELS = {
+    "301": (584916, 81605, 7339, 0.1395, 0.1395, 0.1395, 0.1223, 0.5498, 0.5498, 0.5498, 0.1922, 0.4995, 0.4995, 0.4995),
     "302": (75768, 47531, 9031, 0.6273, 0.6273, 0.6273, 0.0700, 0.8440, 0.8440, 0.8440, 0.2180, 0.8645, 0.8645, 0.8645),
     "303": (9020, 8464, 1494, 0.9384, 0.9384, 0.9384, 0.0049, 0.7288, 0.7288, 0.7288, 0.0209, 0.9384, 0.9384, 0.9384),
 }

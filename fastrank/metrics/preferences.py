@@ -3,8 +3,8 @@
 A judge prefers the document of the greater label in each part of a judgement; with several parts, a > b and b > c make a > c. A
 preference is fulfilled when the better document stands above the other, or is retrieved and the other is not. A label of 0 says that a
 document is not relevant; labels below 0 say nothing.
-Source: trec_eval -R prefs and -R qrels_prefs (Buckley), whose counts these are. It orders equal scores by ascending id in these metrics
-alone; here they have the order of all other metrics.
+Source: trec_eval -R prefs and -R qrels_prefs (Buckley), whose counts these are. In these metrics alone it orders equal scores by ascending
+id: ties="ascending_docid".
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from fastrank._kernel import kernel
+from fastrank.convention import TIE_RULES
 from fastrank.metrics.base import no_relevant_parameter, parameter, word
 from fastrank.metrics.grouped import GroupedMetric, document_ranks, groups_of
 from fastrank.metrics.view import by_query, share_of
-from fastrank.ranking.standing import UNRETRIEVED
+from fastrank.ranking.standing import ASCENDING, UNRETRIEVED
 
 if TYPE_CHECKING:
     from fastrank.metrics.view import View
@@ -190,6 +191,11 @@ class _Preferences(GroupedMetric):
 
     source: ClassVar[str] = "trec_eval -R prefs (Buckley)"
     whole_list_only: ClassVar[bool] = True
+
+    ties: str | None = parameter(word(*TIE_RULES, ASCENDING))
+
+    def tie_rules(self) -> tuple[str, ...]:
+        return ("docid", ASCENDING, "input")
 
     def sums(self, view: View, kind: int) -> np.ndarray:
         """Fulfilled and possible preferences of each query, over its judges."""

@@ -43,9 +43,9 @@ def _queries(qrels: Qrels, run: Run, ties: str, judged_only: bool = False) -> It
 
 
 def _ranked(scores: Mapping[str, float], ties: str) -> list[str]:
-    if ties not in ("docid", "input"):
-        raise InputError(f"ties must be docid or input for metrics of judgements by group: got {ties!r}.")
-    names = list(scores) if ties == "input" else sorted(scores, key=str.encode, reverse=True)
+    if ties not in ("docid", "ascending_docid", "input"):
+        raise InputError(f"ties must be docid, ascending_docid or input for metrics of judgements by group: got {ties!r}.")
+    names = list(scores) if ties == "input" else sorted(scores, key=str.encode, reverse=ties == "docid")
     return sorted(names, key=lambda name: -scores[name])
 
 
