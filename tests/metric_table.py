@@ -113,9 +113,11 @@ def reference_of(metric: Metric, **more: Any) -> Values:
     return partial(getattr(reference, TABLE[metric.family].reference), **options_of(metric), **more)
 
 
-def truth_of(metric: Metric, n_retrieved: int) -> brute_force.Metric:
-    """The slow truth of a filled metric for a list with so many retrieved documents: a function of one strict ranking."""
+def truth_of(metric: Metric, scores: list[float | None]) -> brute_force.Metric:
+    """The slow truth of a filled metric for a list with these scores: a function of one strict ranking."""
+    n_retrieved = sum(score is not None for score in scores)
     options = {name: value for name, value in options_of(metric).items() if name not in ("ties", "no_relevant")}
+    above = options.pop("above", None)
     if isinstance(options.get("k"), str):
         options["k"] = brute_force.share_of(n_retrieved, options["k"])
     if "gain" in options and options["gain"] not in ("binary", "scaled"):
@@ -124,7 +126,12 @@ def truth_of(metric: Metric, n_retrieved: int) -> brute_force.Metric:
         options["discount"] = partial(_discount, options["discount"])
     truth = TABLE[metric.family].truth
     assert truth is not None
-    return partial(getattr(brute_force, truth), **options)
+    value = partial(getattr(brute_force, truth), **options)
+    if above is None:
+        return value
+    # Those below the bound stand last in any ranking: places without a document that counts, and judged documents that were not found.
+    n_above = sum(score is not None and score > above for score in scores)
+    return lambda ranked, missing: value(ranked[:n_above] + (None,) * (n_retrieved - n_above), missing + ranked[n_above:])
 
 
 def _gain(gain: Any, label: float | None) -> float:
@@ -333,7 +340,13 @@ TABLE: dict[str, Row] = {
     "RR": Row(
         "reciprocal_rank",
         "reciprocal_rank",
-        (*_cut(m.RR, None, 1, 3, 1000, "30%"), *_cut(m.RR, None, 2, rel=2), m.RR(rel=">0.5", k=5), *_with_rules(m.RR)),
+        (
+            *_cut(m.RR, None, 1, 3, 1000, "30%"),
+            *_cut(m.RR, None, 2, rel=2),
+            m.RR(rel=">0.5", k=5),
+            *_cut(m.RR, None, 2, above=0),
+            *_with_rules(m.RR),
+        ),
         (*_pytrec_eval(recip_rank=m.RR()), *_ir_measures({"RR": m.RR(), "RR(rel=2)": m.RR(rel=2)})),
     ),
     "AP": Row(
@@ -346,6 +359,7 @@ TABLE: dict[str, Row] = {
                 for metric in _cut(m.AP, None, 1, 3, 1000, "30%", denominator=below)
             ],
             *_cut(m.AP, None, 3, rel=2),
+            *[metric for below in ("relevant", "min_k_retrieved", "hits") for metric in _cut(m.AP, None, 3, above=0, denominator=below)],
             *_with_rules(m.AP, k=3, denominator="min_k"),
         ),
         (
@@ -358,13 +372,18 @@ TABLE: dict[str, Row] = {
     "P": Row(
         "precision",
         "precision",
-        (*_cut(m.P, None, 1, 3, 1000, "30%"), *_cut(m.P, None, 3, 1000, denominator="retrieved"), m.P(rel=2, k=2)),
+        (
+            *_cut(m.P, None, 1, 3, 1000, "30%"),
+            *_cut(m.P, None, 3, 1000, denominator="retrieved"),
+            m.P(rel=2, k=2),
+            *_cut(m.P, None, 3, above=0.5),
+        ),
         (*_pytrec_eval(P__5=m.P(k=5), set_P=m.P()), *_ir_measures({"P(rel=2)@3": m.P(rel=2, k=3), "SetP": m.P()})),
     ),
     "R": Row(
         "recall",
         "recall",
-        (*_cut(m.R, None, 1, 3, 1000, "30%"), m.R(rel=2, k=2), *_with_rules(m.R, k=2)),
+        (*_cut(m.R, None, 1, 3, 1000, "30%"), m.R(rel=2, k=2), *_cut(m.R, None, 3, above=0), *_with_rules(m.R, k=2, above=0)),
         (*_pytrec_eval(recall__5=m.R(k=5), set_recall=m.R()), *_ir_measures({"R(rel=2)@3": m.R(rel=2, k=3)})),
     ),
     "F": Row(
@@ -435,7 +454,7 @@ TABLE |= {
     "GMAP": Row(
         "average_precision",
         "average_precision",
-        (*_cut(m.GMAP, None, 1, 3, "30%"), m.GMAP(rel=2), m.GMAP(k=3, denominator="min_k"), *_with_rules(m.GMAP)),
+        (*_cut(m.GMAP, None, 1, 3, "30%"), m.GMAP(rel=2), m.GMAP(k=3, denominator="min_k"), m.GMAP(above=0), *_with_rules(m.GMAP)),
     ),
     "GMBpref": Row("bpref", "bpref", (m.GMBpref(), m.GMBpref(rel=2), *_with_rules(m.GMBpref))),
     "YAAP": Row("yaap", "yaap", (m.YAAP(), m.YAAP(rel=2))),

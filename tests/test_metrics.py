@@ -144,14 +144,11 @@ def short_lists() -> Batch:
 SHORT = short_lists()
 
 
-def short_queries() -> Iterator[tuple[list[float | None], list[float | None], int]]:
-    """Labels, scores and number of retrieved documents of each short list, as the slow truth takes them."""
+def short_queries() -> Iterator[tuple[list[float | None], list[float | None]]]:
+    """Labels and scores of each short list, as the slow truth takes them."""
     for q in range(SHORT.n_queries):
         labels, scores, _ = SHORT.query(q)
-        yield (
-            *([None if np.isnan(value) else value for value in column.tolist()] for column in (labels, scores)),
-            int(np.sum(~np.isnan(scores))),
-        )
+        yield tuple([None if np.isnan(value) else value for value in column.tolist()] for column in (labels, scores))
 
 
 @pytest.mark.parametrize("family", AVERAGED)
@@ -160,7 +157,7 @@ def test_ties_by_average_are_the_mean_over_all_permutations(family: str) -> None
     rules = {"one": 1.0, "zero": 0.0}
     for metric in result.metrics:
         nothing = rules.get(getattr(metric, "no_relevant", None), np.nan)
-        found = [brute_force.expectation(metric_table.truth_of(metric, n), labels, scores) for labels, scores, n in short_queries()]
+        found = [brute_force.expectation(metric_table.truth_of(metric, scores), labels, scores) for labels, scores in short_queries()]
         expected = [nothing if value is None else value for value in found]
         np.testing.assert_allclose(result[metric], expected, **CLOSE, err_msg=str(metric))
 
@@ -176,7 +173,7 @@ def test_bounds_are_the_least_and_the_greatest_value_over_all_permutations(famil
     result = fr.evaluate(*SHORT.arguments(), metrics=metrics, bounds=True)
     for column, metric in enumerate(result.metrics):
         found = [
-            brute_force.extremes(metric_table.truth_of(metric, n), labels, scores) or (0.0, 0.0) for labels, scores, n in short_queries()
+            brute_force.extremes(metric_table.truth_of(metric, scores), labels, scores) or (0.0, 0.0) for labels, scores in short_queries()
         ]
         least, greatest = np.array(found).T
         np.testing.assert_allclose(result.bounds.low[:, column], least, **CLOSE, err_msg=str(metric))

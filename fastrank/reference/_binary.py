@@ -35,11 +35,14 @@ def reciprocal_rank(
     *,
     k: Cutoff = None,
     rel: float = 1,
+    above: float | None = None,
     ties: str = "average",
     doc_ids: ArrayLike | None = None,
     no_relevant: str = "zero",
 ) -> FloatArray:
     """Reciprocal rank: RR@k = 1 / rank of the first document with label >= rel, 0 when that rank passes k.
+
+    ``above``: a document whose score is not above it is not retrieved.
 
     In a block of n equal scores, r of them relevant, the first relevant one is i-th with chance C(n - i, r - 1) / C(n, r).
     Source: Voorhees, TREC-8 1999; ties: McSherry and Najork, ECIR 2008.
@@ -50,19 +53,20 @@ def reciprocal_rank(
     array([0.83333333])
     """
     ranking = rank(labels, scores, offsets, ties, doc_ids)
-    held = held_blocks(ranking, np.flatnonzero(ranking.labels >= rel))
+    n_relevant = count_by_query(np.flatnonzero(ranking.labels >= rel), ranking.offsets)
+    held = held_blocks(ranking, _found(ranking, rel, above))
     query = np.flatnonzero(held.per_query)
     first = held.bounds[query]
-    above, size, n_marked = held.above[first], held.size[first], held.n_marked[first]
-    room = np.clip(_depth(ranking, k)[query] - above, 0, size - n_marked + 1)
+    before, size, n_marked = held.above[first], held.size[first], held.n_marked[first]
+    room = np.clip(_depth(ranking, k)[query] - before, 0, size - n_marked + 1)
     i = places(room)
     # Chance by chance, each from the one before: (n - r - i + 1) / (n - i) times it, from r / n on (i from 0).
     left = np.repeat(size, room) - i
     step = np.where(i == 0, np.repeat(n_marked / size, room), (left - np.repeat(n_marked, room) + 1) / left)
-    terms = scan(np.multiply, step, i) / (np.repeat(above, room) + i + 1)
+    terms = scan(np.multiply, step, i) / (np.repeat(before, room) + i + 1)
     values = np.zeros(len(ranking.n_retrieved))
     values[query] = np.minimum(reduce_by(np.add, terms, running_count(room)), 1.0)
-    return settle(values, held.per_query == 0, no_relevant)
+    return settle(values, n_relevant == 0, no_relevant)
 
 
 def average_precision(
@@ -72,6 +76,7 @@ def average_precision(
     *,
     k: Cutoff = None,
     rel: float = 1,
+    above: float | None = None,
     denominator: str = "relevant",
     ties: str = "average",
     doc_ids: ArrayLike | None = None,
@@ -80,7 +85,8 @@ def average_precision(
     """Average precision: AP@k = sum over relevant documents at ranks r <= k of P@r, divided by ``denominator``.
 
     ``denominator`` is "relevant" (all P relevant documents, unretrieved ones included), "min_k" (min(P, k)), "min_k_retrieved"
-    (min(P, k, n_retrieved)) or "hits" (relevant documents at ranks <= k; 0 without any).
+    (min(P, k, n_retrieved)) or "hits" (relevant documents at ranks <= k; 0 without any). ``above``: a document whose score is not above
+    it is not retrieved.
     In a block of n equal scores below s documents, R relevant, of its own r relevant documents, place i adds on average
     (r / n) (R + 1 + (i - 1)(r - 1) / (n - 1)) / (s + i).
     Source: Buckley and Voorhees, in TREC: Experiment and Evaluation 2005; ties: McSherry and Najork, ECIR 2008.
@@ -93,10 +99,11 @@ def average_precision(
     ranking = rank(labels, scores, offsets, ties, doc_ids)
     relevant = np.flatnonzero(ranking.labels >= rel)
     n_relevant = count_by_query(relevant, ranking.offsets)
-    held = held_blocks(ranking, relevant)
+    found = _found(ranking, rel, above)
+    held = held_blocks(ranking, found)
     depth = _depth(ranking, k)
     if denominator == "hits":
-        values = _precision_per_hit(ranking, held, relevant, depth)
+        values = _precision_per_hit(ranking, held, found, depth)
     else:
         limit = n_relevant
         if denominator == "min_k" and k is not None:
@@ -114,13 +121,15 @@ def precision(
     *,
     k: Cutoff = None,
     rel: float = 1,
+    above: float | None = None,
     denominator: str = "k",
     ties: str = "average",
     doc_ids: ArrayLike | None = None,
 ) -> FloatArray:
     """Precision: P@k = relevant documents at ranks <= k, divided by k ("k") or by min(k, n_retrieved) ("retrieved").
 
-    Without k: by n_retrieved, 0 for an empty list. Source: Kent, Berry, Luehrs and Perry, American Documentation 1955; trec_eval.
+    Without k: by n_retrieved, 0 for an empty list. ``above``: a document whose score is not above it is no hit.
+    Source: Kent, Berry, Luehrs and Perry, American Documentation 1955; trec_eval.
 
     >>> precision([1, 0, 1], k=5)  # 2 hits of 5, also where the list is shorter
     array([0.4])
@@ -129,7 +138,7 @@ def precision(
         raise InputError(f"denominator of P must be one of k, retrieved: got {denominator!r}.")
     ranking = rank(labels, scores, offsets, ties, doc_ids)
     depth = _depth(ranking, k)
-    hits = expected_hits(ranking, np.flatnonzero(ranking.labels >= rel), depth)
+    hits = expected_hits(ranking, _found(ranking, rel, above), depth)
     return ratio(hits, depth if denominator == "retrieved" else cutoffs(k, ranking.n_retrieved))
 
 
@@ -140,11 +149,14 @@ def recall(
     *,
     k: Cutoff = None,
     rel: float = 1,
+    above: float | None = None,
     ties: str = "average",
     doc_ids: ArrayLike | None = None,
     no_relevant: str = "zero",
 ) -> FloatArray:
     """Recall: R@k = relevant documents at ranks <= k, divided by all relevant ones, unretrieved included.
+
+    ``above``: a document whose score is not above it is not retrieved.
 
     Source: Kent, Berry, Luehrs and Perry, American Documentation 1955.
 
@@ -152,9 +164,9 @@ def recall(
     array([0.66666667])
     """
     ranking = rank(labels, scores, offsets, ties, doc_ids)
-    relevant = np.flatnonzero(ranking.labels >= rel)
-    n_relevant = count_by_query(relevant, ranking.offsets)
-    return settle(ratio(expected_hits(ranking, relevant, _depth(ranking, k)), n_relevant), n_relevant == 0, no_relevant)
+    n_relevant = count_by_query(np.flatnonzero(ranking.labels >= rel), ranking.offsets)
+    hits = expected_hits(ranking, _found(ranking, rel, above), _depth(ranking, k))
+    return settle(ratio(hits, n_relevant), n_relevant == 0, no_relevant)
 
 
 def f(
@@ -296,6 +308,14 @@ def num_rel_ret(
     """
     ranking = rank(labels, scores, offsets, ties, doc_ids)
     return expected_hits(ranking, np.flatnonzero(ranking.labels >= rel), _depth(ranking, k))
+
+
+def _found(ranking: Ranking, rel: float, above: float | None) -> IntArray:
+    """The documents with label >= rel, without those whose score is not above the bound."""
+    found = ranking.labels >= rel
+    if above is not None and ranking.scores is not None:
+        found &= ~(ranking.scores <= above)
+    return np.flatnonzero(found)
 
 
 def _depth(ranking: Ranking, k: Cutoff) -> IntArray:

@@ -35,6 +35,7 @@ class Ranking:
     n_retrieved: IntArray
     blocks: IntArray | None
     """Where each block starts, and the end; None where every block is one retrieved document."""
+    scores: NDArray[Any] | None = None
 
     @property
     def starts(self) -> IntArray:
@@ -101,7 +102,7 @@ def rank(labels: ArrayLike, scores: ArrayLike | None, offsets: ArrayLike | None,
     opens[bounds] = True
     untied = bool(opens.all()) and not missing.any()
     n_retrieved = np.diff(bounds) - count_by_query(np.flatnonzero(missing), bounds)
-    return Ranking(label[order], bounds, n_retrieved, None if untied else np.flatnonzero(opens))
+    return Ranking(label[order], bounds, n_retrieved, None if untied else np.flatnonzero(opens), score)
 
 
 def rank_strictly(labels: ArrayLike, scores: ArrayLike | None, offsets: ArrayLike | None, ties: str, doc_ids: ArrayLike | None) -> Ranking:
