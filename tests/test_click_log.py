@@ -203,15 +203,16 @@ def test_all_ways_in_give_the_same_log(tmp_path: Path) -> None:
 
 def test_rows_of_a_stream_are_put_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
-    sizes = generator.integers(1, 9, 300)
+    sizes = generator.integers(2, 9, 300)
     session = np.repeat(np.arange(300), sizes)
     position = np.concatenate([np.arange(1, n + 1) for n in sizes])
     table = pa.table({"session_id": session, "doc_id": position * 3, "position": position, "click": generator.integers(0, 2, len(session))})
     expected = ClickLog.from_table(table, query=None)
     shuffled = table.take(pa.array(generator.permutation(len(table))))
     in_session = table.take(pa.array(np.lexsort((-position, session))))
+    late = pa.concat_tables([table.slice(1), table.slice(0, 1)])  # the first session goes on after others were read
     monkeypatch.setattr("fastrank.clicks.reading.ROWS_PER_BATCH", 100)
-    for i, changed in enumerate((table, shuffled, in_session)):
+    for i, changed in enumerate((table, shuffled, in_session, late)):
         pq.write_table(changed, tmp_path / f"{i}.parquet", row_group_size=64)
         assert same(ClickLog.from_table(tmp_path / f"{i}.parquet", query=None), expected)
     by_row = ClickLog.from_table(table, query=None, position=None)

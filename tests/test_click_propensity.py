@@ -204,6 +204,13 @@ def test_eta_is_the_exponent_of_a_power_of_the_rank() -> None:
     assert found.eta_se == pytest.approx(found.se_log[3] / math.log(4))
 
 
+def test_steps_that_overshoot_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrank.clicks.curve_fitting.MM_STEPS", 0)
+    found = propensity(cells_log([("x", 1, 2000, 1), ("x", 2, 2, 1)]))
+    assert found.theta[1] == pytest.approx(1000, rel=1e-9)
+    assert found.n_steps > 5
+
+
 # --- positions that cannot be known ---------------------------------------------------------------------------------------------
 
 

@@ -252,6 +252,7 @@ HOWS: dict[str, dict[str, Any]] = {
     "dr": {"estimator": "dr", "exposure": "policy", "rhat": 0.3},
     "dr, clipped": {"estimator": "dr", "clip": 0.4, "rhat": 0.3},
     "weighed rows": {"weight": 1.0},
+    "weighed rows, dr": {"weight": 1.0, "estimator": "dr", "exposure": "policy", "rhat": 0.3},
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,8 +136,3 @@ def normal_quantile(level: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
-
-
-def is_positive(value: float) -> bool:
-    """Whether a number can be divided by."""
-    return math.isfinite(value) and value > 0

@@ -90,21 +90,19 @@ class CurveFit:
             slope, curvature = self._slopes(at)
             move = np.linalg.solve(curvature, slope)
             value, scale = self._climb(at, move, value)
-            if float(np.abs(move).max()) * scale < CLOSE or scale == 0:
+            if float(np.abs(move).max()) * scale < CLOSE:
                 break
         return at, self._slopes(at)[1], value, n_steps
 
     def _climb(self, at: np.ndarray, move: np.ndarray, value: float) -> tuple[float, float]:
         """Go the whole step, or the first of its halves that does not lead down by more than rounding."""
         scale, before = 1.0, at[self.free].copy()
-        while scale > 1e-9:
+        while True:
             at[self.free] = before + scale * move
             reached = self._likelihood(at)
             if reached >= value - 1e-12 * abs(value):
                 return reached, scale
             scale /= 2
-        at[self.free] = before
-        return value, 0.0
 
     def _likelihood(self, at: np.ndarray) -> float:
         return float(self._sum(likelihood_of, at, (1,))[0])
