@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import fastrank as fr
 from fastrank.errors import InputError
+from fastrank.metrics import interpolated, user_models
 from fastrank.metrics.grammar import ranx_metric, trec_metrics
 
 SAME = [
@@ -17,6 +20,10 @@ SAME = [
     ("nDCG(dcg='log2')@10", "nDCG(gain='linear', discount='log2')@10"),
     ("AP(cutoff=5)", "AP@5"),
     ("AP(rel=2)@100", "AP(rel=2)@100"),
+    ("SetP(relative=True)", "RelP"),
+    ("SetP(relative=False)@5", "P@5"),
+    ("NumRet(rel=2)", "NumRelRet(rel=2)"),
+    ("nDCG(gains={1: 3})@5", "nDCG(gain={1: 3, 'others': 'linear'})@5"),
     # ranx
     ("map@10-l2", "AP(rel=2)@10"),
     ("ndcg@10-l2", "nDCG(gain='linear>=2', discount='log2')@10"),
@@ -24,6 +31,8 @@ SAME = [
     # trec_eval
     ("P_5", "P@5"),
     ("recall.10", "R@10"),
+    ("ndcg.1=3.5,2=9", "nDCG(gain={1: 3.5, 2: 9, 'others': 'linear'}, discount='log2')"),
+    ("rbp.p=0.5", "RBP(p=0.5, gain='scaled')"),
 ]
 
 
@@ -50,6 +59,18 @@ def test_trec_evals_own_names_come_with_its_own_cutoffs() -> None:
         trec_metrics("runid")
 
 
+@pytest.mark.parametrize("name", ["P_0", "Rprec_mult_0.0", "ndcg@10(gain='linear')", "RR(k=5)(rel=2)"])
+def test_a_name_with_a_value_that_its_metric_does_not_take_is_shown(name: str) -> None:
+    with pytest.raises(InputError, match=re.escape(repr(name))):
+        fr.parse_metric(name)
+
+
+def test_a_share_of_more_digits_than_64_bits_hold_is_exact() -> None:
+    # ceil(0.3...3 * 3) = 1 and ceil(0.3...4 * 3) = 2, thirty digits on.
+    for share, first in ((f"0.{'3' * 29}", [1.0]), (f"0.{'3' * 28}4", [0.5])):
+        assert fr.precision([1, 0, 0], k=share).tolist() == first
+
+
 def test_an_empty_name_in_a_list_is_refused() -> None:
     with pytest.raises(InputError, match="hold an empty name"):
         fr.parse_metrics("RR,,AP")
@@ -64,6 +85,23 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("Compat", {"normalize": 1}),
     ("Utility", {"weights": 3}),
     ("Utility", {"weights": (1, 2)}),
+    ("Utility", {"collection": -1}),
+    ("P", {"k": True}),
+    ("P", {"k": "ten"}),
+    ("P", {"k": Fraction(1, 3)}),
+    ("RBP", {"p": "0.5"}),
+    ("RBP", {"p": object()}),
+    ("RBP", {"p": float("inf")}),
+    ("SDCG", {"horizon": 0}),
+    ("SDCG", {"min_label": -1}),
+    ("SDCG", {"min_label": 4, "max_label": 2}),
+    ("nDCG", {"gain": 7}),
+    ("nDCG", {"gain": ["two"]}),
+    ("nDCG", {"gain": [float("inf")]}),
+    ("nDCG", {"discount": 7}),
+    ("nDCG", {"discount": ()}),
+    ("nDCG", {"discount": "power:x"}),
+    ("nDCG", {"discount": "geometric:2"}),
     ("nDCG", {"gain": "linear>=many"}),
     ("nDCG", {"gain": "square>=2"}),
 ]
@@ -84,6 +122,18 @@ def test_a_family_must_say_its_formula_and_values() -> None:
     for ask in (lambda: metric.formula, metric.least_label, lambda: metric.values(None), lambda: metric.nothing_to_find(None)):  # type: ignore[arg-type]
         with pytest.raises(AssertionError):
             ask()
+
+
+def test_a_kind_of_families_leaves_open_what_is_each_ones_own() -> None:
+    ranks = np.arange(1, 3)
+    for kind, ask in (
+        (interpolated._Interpolated, lambda metric: metric._levels),
+        (user_models._Static, lambda metric: metric.discount()),
+        (user_models._NearlyERR, lambda metric: metric.go_on(ranks)),
+        (user_models._NearlyERR, lambda metric: metric._patience),
+    ):
+        with pytest.raises(AssertionError, match=f"{kind.__name__} has no "):
+            ask(kind())  # type: ignore[no-untyped-call]
 
 
 def test_a_metric_shows_the_parameters_it_was_given() -> None:
