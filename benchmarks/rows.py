@@ -21,6 +21,7 @@ from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
 from benchmarks.group_rows import subtopics
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
+from benchmarks.propensity_rows import propensities
 from benchmarks.statistics_rows import statistics
 from benchmarks.timing import child, n_processors, process_seconds, run_python
 from fastrank import reference
@@ -411,6 +412,7 @@ ROWS = {
         Row("subtopics", "Judgements by subtopic: six metrics of diversity, one thread", subtopics),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
+        Row("propensities", "Position propensities by harvesting, one thread", propensities, each="document shown"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
         Row("threads", "Two threads against one", threads),

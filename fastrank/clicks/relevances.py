@@ -146,6 +146,14 @@ def relevance(
     )
 
 
+def pooled(log: ClickLog, theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Σ (c - noise) / Σ theta of each pair, both by position from entry 1 on; 0 where nothing was exposed."""
+    cells, n = log.cells(), log.n_pairs
+    clicks = np.bincount(cells.group, cells.clicks - cells.n * noise[cells.position], n)
+    exposure = np.bincount(cells.group, cells.n * theta[cells.position], n)
+    return np.divide(clicks, exposure, out=np.zeros(n), where=exposure > 0)
+
+
 def _gamma(clicks: np.ndarray, a: float, b: float, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Both ends for a Poisson count: quantiles of gamma distributions."""
     from scipy.special import gammaincinv

@@ -13,7 +13,7 @@ from fastrank._kernel import map_blocks
 from fastrank.arrays import frozen
 from fastrank.clicks.blocks import BLOCK
 from fastrank.clicks.checks import normal_quantile
-from fastrank.clicks.relevances import relevance
+from fastrank.clicks.relevances import pooled
 from fastrank.clicks.replay import weigh_sessions, weigh_slots
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Replay:
         inverse = np.divide(1.0, raised, out=np.zeros(len(raised)), where=raised > 0)
         guess = np.zeros(1)
         if self.guesses:
-            guess = self.guess if self.guess is not None else np.nan_to_num(relevance(self.log, theta[1:], self.noise[1:]).value)
+            guess = self.guess if self.guess is not None else pooled(self.log, theta, np.nan_to_num(self.noise))
         return _Tables(
             frozen(theta, np.float64), frozen(guess, np.float64), frozen(inverse, np.float64), frozen(exposure >= self.clip, np.bool_)
         )
