@@ -19,6 +19,7 @@ from benchmarks.child import SAMPLE
 from benchmarks.click_rows import N_STEPS, click_models
 from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
+from benchmarks.drop_in_rows import drop_in
 from benchmarks.group_rows import subtopics
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
 from benchmarks.propensity_rows import propensities
@@ -409,6 +410,7 @@ ROWS = {
         Row("small-batch", "One small batch, the whole Python call", small_batch, each=None),
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
+        Row("drop-in", "Other libraries' interfaces: the same call on both", drop_in),
         Row("subtopics", "Judgements by subtopic: six metrics of diversity, one thread", subtopics),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
