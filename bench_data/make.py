@@ -63,6 +63,10 @@ SHAPES = {
 }
 SAMPLE = Shape("the committed sample", 200, "lognormal", 9, 60, 0.2, step=0.01)
 SAMPLE_SEED = 20_130_612
+# The click log: how many sessions, how likely each position is examined, and how likely a document of each label is then clicked.
+SESSIONS = 4000
+EXAMINED = np.array([1.0, 0.6, 0.42, 0.32, 0.26, 0.22, 0.19, 0.17])
+ATTRACTIVE = np.array([0.06, 0.2, 0.35, 0.5, 0.65])
 
 
 class Arrays(NamedTuple):
@@ -214,6 +218,29 @@ def baseline_table(table: pa.Table, seed: int = SAMPLE_SEED) -> pa.Table:
     return table.set_column(table.column_names.index("score"), "score", pa.array(scores.astype(np.float32)))
 
 
+def click_table(table: pa.Table, seed: int = SAMPLE_SEED) -> pa.Table:
+    """Sessions of users who saw the top of one of two rankers, the sample's or the baseline's, by the position-based model."""
+    offsets = np.append(0, np.cumsum(_lengths_of(table)))
+    query_ids, docs, labels = table["query_id"].to_pylist(), table["doc_id"].to_pylist(), table["label"].to_numpy()
+    rankers = {"baseline": baseline_table(table, seed)["score"].to_numpy(), "sample": table["score"].to_numpy()}
+    draws = _stream(seed, "sample", "sessions").random_raw(2 * SESSIONS).reshape(2, SESSIONS)
+    users = _uniform(_stream(seed, "sample", "clicks"), SESSIONS * len(EXAMINED)).reshape(SESSIONS, -1)
+    rows: dict[str, list[Any]] = {"query_id": [], "ranker": [], "docs": [], "clicks": []}
+    for s in range(SESSIONS):
+        q, ranker = int(draws[0, s] % np.uint64(len(offsets) - 1)), list(rankers)[int(draws[1, s] % np.uint64(2))]
+        start, stop = offsets[q], offsets[q + 1]
+        shown = start + np.argsort(-rankers[ranker][start:stop], kind="stable")[: len(EXAMINED)]
+        chance = EXAMINED[: len(shown)] * ATTRACTIVE[labels[shown]]
+        rows["query_id"].append(query_ids[start])
+        rows["ranker"].append(ranker)
+        rows["docs"].append([docs[i] for i in shown])
+        rows["clicks"].append((users[s, : len(shown)] < chance).astype(int).tolist())
+    # "element" is what Parquet calls the values of a list.
+    docs_type, clicks_type = (pa.list_(pa.field("element", of)) for of in (pa.string(), pa.int8()))
+    types = {"query_id": pa.string(), "ranker": pa.string(), "docs": docs_type, "clicks": clicks_type}
+    return pa.table({name: pa.array(values, types[name]) for name, values in rows.items()})
+
+
 def _write_lines(path: Path, tables: Iterator[list[Any]]) -> None:
     """Join the columns of each part with blanks and write the lines: one buffer a part, no Python object per row."""
     with path.open("wb") as file:
@@ -299,6 +326,8 @@ def content_sha256(table: pa.Table) -> str:
         digest.update(f"{name}:{column.type}\n".encode())
         if pa.types.is_string(column.type):
             digest.update("\n".join(column.to_pylist()).encode())
+        elif pa.types.is_list(column.type):
+            digest.update(json.dumps(column.to_pylist()).encode())
         else:
             values = column.to_numpy()
             digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
@@ -306,17 +335,19 @@ def content_sha256(table: pa.Table) -> str:
 
 
 def write_sample(out: Path, seed: int = SAMPLE_SEED) -> list[Path]:
-    """Every form of the sample, a run of another system, and manifest.json with each file's shape, seed and checksum."""
+    """Every form of the sample, a run of another system, a click log, and manifest.json with each file's shape, seed and checksum."""
     table = sample_table(seed)
+    sessions = click_table(table, seed)
     paths = [path for write in WRITERS.values() for path in write([table], out / "sample")]
     paths.append(write_run([baseline_table(table, seed)], out / "baseline"))
+    paths += write_parquet([sessions], out / "clicks")
     facts = {
         "made_by": "python bench_data/make.py sample --out bench_data",
         "n_queries": len(_lengths_of(table)),
         "n_documents": table.num_rows,
         "longest_list": int(_lengths_of(table).max()),
         "queries_with_nothing_relevant": _nothing_relevant(table),
-        "files": {path.name: _describe(path, table, seed) for path in paths},
+        "files": {path.name: _describe(path, sessions if path.stem == "clicks" else table, seed) for path in paths},
     }
     manifest = out / "manifest.json"
     manifest.write_text(json.dumps(facts, indent=2) + "\n")

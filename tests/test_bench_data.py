@@ -38,12 +38,20 @@ def test_remaking_a_text_file_gives_the_committed_bytes(remade: Path, name: str)
     assert (remade / name).read_bytes() == (COMMITTED / name).read_bytes()
 
 
-def test_remaking_the_parquet_file_gives_the_committed_table(remade: Path) -> None:
-    assert pq.read_table(remade / "sample.parquet").equals(pq.read_table(COMMITTED / "sample.parquet"))
+@pytest.mark.parametrize("name", ["sample.parquet", "clicks.parquet"])
+def test_remaking_a_parquet_file_gives_the_committed_table(remade: Path, name: str) -> None:
+    assert pq.read_table(remade / name).equals(pq.read_table(COMMITTED / name))
+
+
+def test_clicks_fall_with_the_position_and_rise_with_the_label() -> None:
+    sessions = pq.read_table(COMMITTED / "clicks.parquet")
+    shown = [(k, click) for clicks in sessions["clicks"].to_pylist() for k, click in enumerate(clicks)]
+    rates = [np.mean([click for place, click in shown if place == k]) for k in (0, 3, 7)]
+    assert rates[0] > 2 * rates[1] > 2 * rates[2]
 
 
 def test_the_manifest_describes_every_committed_file(manifest: dict) -> None:
-    assert sorted(manifest["files"]) == sorted(["baseline.run", *(path.name for path in COMMITTED.glob("sample.*"))])
+    assert sorted(manifest["files"]) == sorted(["baseline.run", "clicks.parquet", *(path.name for path in COMMITTED.glob("sample.*"))])
     for name, facts in manifest["files"].items():
         content = (COMMITTED / name).read_bytes()
         if name.endswith(".parquet"):

@@ -200,8 +200,9 @@ def plain_values(log: ClickLog, theta: np.ndarray, new: np.ndarray, metric: str,
     """Estimates as the documentation has them, row after row."""
     rows = rows_of(log)
     beta, guess, weight = how.get("beta", np.zeros(len(theta))), how.get("rhat"), how.get("weight")
-    shown = defaultdict(float)
+    shown, mean_gain = defaultdict(float), defaultdict(float)
     for row in rows:
+        mean_gain[row["pair"]] += row["weight"] * gain(metric, row["position"], k)
         shown[row["pair"]] += row["weight"] * theta[row["position"] - 1]
     sessions = np.bincount(log.query, log.weights)
     x, y, w = np.zeros(log.n_sessions), np.zeros(log.n_sessions), np.zeros(log.n_sessions)
@@ -212,16 +213,20 @@ def plain_values(log: ClickLog, theta: np.ndarray, new: np.ndarray, metric: str,
         if value:
             value *= (1.0 if weight is None else weight[i]) / max(exposure, how.get("clip", 0.0))
         s = row["session"]
+        policy = how.get("exposure") == "policy"
+        logged_gain = mean_gain[pair] / sessions[row["query"]] if policy and value else gain(metric, row["position"], k)
         x[s] += gain(metric, int(new[i]), k) * value
-        y[s] += gain(metric, row["position"], k) * value
+        y[s] += logged_gain * value
         w[s] += value
-        if guess is not None:
+        if guess is not None and not policy:
             y[s] += gain(metric, row["position"], k) * guess[pair]
     if guess is not None:
         rank = dict(zip(log.qd.tolist(), new.tolist(), strict=True))
         for s in range(log.n_sessions):
             pairs = np.flatnonzero(log.pair_query == log.query[s])
             x[s] += sum(gain(metric, rank[p], k) * guess[p] for p in pairs.tolist())
+            if how.get("exposure") == "policy" and sessions[log.query[s]]:
+                y[s] += sum(mean_gain[p] / sessions[log.query[s]] * guess[p] for p in pairs.tolist())
     m = log.weights
     bottom = float(m @ w) if how.get("estimator") == "snips" else float(m.sum())
     found: dict[str, Any] = {"per_session": x}
@@ -361,6 +366,10 @@ def test_policy_aware_exposure_values_what_was_sometimes_left_out() -> None:
     placed = rank_in(log, [0, n_docs], best, ["q"], k=6)
     truth = sum(relevant[d] / math.log2(2 + r) for r, d in enumerate(best))
     policy, row = (evaluate(log, theta, placed, k=6, exposure=exposure) for exposure in ("policy", "row"))
+    shown_value = float((relevant[docs] / np.log2(2 + np.arange(shown))).sum(axis=1).mean())
+    assert policy.logged == pytest.approx(shown_value, rel=0.02)
+    assert row.logged == pytest.approx(shown_value, rel=0.02)
+    assert policy.diff_lo < truth - shown_value < policy.diff_hi
     assert policy.lo < truth < policy.hi
     assert row.hi < truth
     assert [note.kind for note in row.notes] == ["left_out"]

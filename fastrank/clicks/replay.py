@@ -23,6 +23,7 @@ def weigh_sessions(
     weight: Any,
     weight_step: Any,
     gain: Any,
+    logged_gain: Any,
     first: Any,
     last: Any,
     new: Any,
@@ -32,7 +33,8 @@ def weigh_sessions(
     """Per session Σ gain · v / exposure under the new ranks and under the logged ones, and Σ v / exposure.
 
     v = click - noise - exposure · guess, of which noise and exposure go by position and guess by pair (step 0: the same for all).
-    inverse: 1 / exposure per slot, which is the position or the pair. gain: per rank, 0 at rank 0 and at its last entry.
+    inverse: 1 / exposure per slot, which is the position or the pair. gain: per rank, 0 at rank 0 and at its last entry;
+    logged_gain: per slot.
     """
     deepest = gain.shape[0] - 1
     for s in range(first, last):
@@ -43,7 +45,7 @@ def weigh_sessions(
             if v != 0.0:
                 x = v * inverse[slot[i]] * weight[i * weight_step]
                 new[s] += gain[min(new_position[i], deepest)] * x
-                logged[s] += gain[min(k, deepest)] * x
+                logged[s] += logged_gain[slot[i]] * x
                 mass[s] += x
 
 
@@ -63,6 +65,7 @@ def weigh_slots(
     weight: Any,
     weight_step: Any,
     gain: Any,
+    logged_gain: Any,
     first: Any,
     last: Any,
     out: Any,
@@ -76,5 +79,5 @@ def weigh_slots(
             if v != 0.0:
                 x = v * times[s] * weight[i * weight_step]
                 out[0, slot[i]] += gain[min(new_position[i], deepest)] * x
-                out[1, slot[i]] += gain[min(k, deepest)] * x
+                out[1, slot[i]] += logged_gain[slot[i]] * x
                 out[2, slot[i]] += x

@@ -113,8 +113,8 @@ class Replay:
         exposure = self._exposure(tables.theta)[self._slot[rows]]
         unclipped = 1 / exposure
         total, full = float(weight @ times), float(unclipped @ times)
-        deepest = len(self.gain) - 1
-        new, logged = (self.gain[np.minimum(ranks[rows], deepest)] * weight for ranks in (self.new_position, self.log.position))
+        new = self.gain[np.minimum(self.new_position[rows], len(self.gain) - 1)] * weight
+        logged = self._logged_gain[self._slot[rows]] * weight
         dropped = self.new_position[rows] == 0
         return {
             "ess": _effective(weight, times),
@@ -157,6 +157,18 @@ class Replay:
         return self.log.qd if self.policy else self.log.position
 
     @functools.cached_property
+    def _logged_gain(self) -> np.ndarray:
+        """λ of the logged ranker per slot: at a position, or, of a pair, the mean over the sessions of its query.
+
+        A pair's clicks are spread over the positions at which it was shown, so that λ at the position of a click would count the better
+        ones, where more clicks are, for more than their share.
+        """
+        at_position = self.gain[np.minimum(np.arange(self.log.n_positions + 1), len(self.gain) - 1)]
+        if not self.policy:
+            return frozen(at_position, np.float64)
+        return frozen(self._mean_over_sessions(at_position), np.float64)
+
+    @functools.cached_property
     def _sessions_of_query(self) -> np.ndarray:
         return np.bincount(self.log.query, self.log.weights, len(self.log.pair_offsets) - 1)
 
@@ -193,10 +205,12 @@ class Replay:
 
     def _exposure(self, theta: np.ndarray) -> np.ndarray:
         """Of each slot: of a position theta, of a pair the mean over the sessions of its query."""
-        if not self.policy:
-            return theta
+        return self._mean_over_sessions(theta) if self.policy else theta
+
+    def _mean_over_sessions(self, at_position: np.ndarray) -> np.ndarray:
+        """Of each pair the mean over the sessions of its query of what belongs to a position, 0 where it was not shown."""
         cells = self.log.cells()
-        summed = np.bincount(cells.group, cells.n * theta[cells.position], self.log.n_pairs)
+        summed = np.bincount(cells.group, cells.n * at_position[cells.position], self.log.n_pairs)
         return summed / np.maximum(self._sessions_of_query[self.log.pair_query], 1e-300)
 
     def _arguments(self, tables: _Tables) -> tuple[Any, ...]:
@@ -213,7 +227,7 @@ class Replay:
         arguments, weights = self._arguments(tables), self._row_weights
 
         def work(first: int, last: int) -> None:
-            weigh_sessions(*arguments, tables.inverse, *weights, self.gain, first, last, new, logged, mass)
+            weigh_sessions(*arguments, tables.inverse, *weights, self.gain, self._logged_gain, first, last, new, logged, mass)
 
         map_blocks(work, log.offsets, documents=BLOCK, threads=self.threads)
         if self.guesses:
@@ -222,14 +236,15 @@ class Replay:
         return new, logged, mass
 
     def _guessed(self, tables: _Tables) -> tuple[np.ndarray, np.ndarray]:
-        """Σ λ · guess per session: of all documents of the query that the new ranker places, and of those shown."""
-        log, deepest = self.log, len(self.gain) - 1
+        """Σ λ · guess per session, of all documents that either ranker places; "row" knows of the logged one what the session shows."""
+        log, n_queries = self.log, len(self.log.pair_offsets) - 1
         rank = np.zeros(log.n_pairs, np.int64)
-        rank[log.qd] = np.minimum(self.new_position, deepest)
-        of_query = np.bincount(log.pair_query, self.gain[rank] * tables.guess, len(log.pair_offsets) - 1)
+        rank[log.qd] = np.minimum(self.new_position, len(self.gain) - 1)
+        new = np.bincount(log.pair_query, self.gain[rank] * tables.guess, n_queries)[log.query]
+        if self.policy:
+            return new, np.bincount(log.pair_query, self._logged_gain * tables.guess, n_queries)[log.query]
         session = np.repeat(np.arange(log.n_sessions), np.diff(log.offsets))
-        shown = np.bincount(session, self.gain[np.minimum(log.position, deepest)] * tables.guess[log.qd], log.n_sessions)
-        return of_query[log.query], shown
+        return new, np.bincount(session, self._logged_gain[log.position] * tables.guess[log.qd], log.n_sessions)
 
     def _slot_sums(self, tables: _Tables) -> np.ndarray:
         """float64[3, n_slots]: what the exposure of each slot divides. The strength matters to it only where theta stands in a guess."""
@@ -237,7 +252,9 @@ class Replay:
 
     def _sums_of(self, tables: _Tables) -> np.ndarray:
         sums = np.zeros((3, len(tables.inverse)))
-        weigh_slots(*self._arguments(tables), self.log.weights, *self._row_weights, self.gain, 0, self.log.n_sessions, sums)
+        weigh_slots(
+            *self._arguments(tables), self.log.weights, *self._row_weights, self.gain, self._logged_gain, 0, self.log.n_sessions, sums
+        )
         return sums
 
     def _slopes(self, tables: _Tables) -> np.ndarray:
@@ -258,13 +275,14 @@ class Replay:
 
     def _slope_of_guesses(self, tables: _Tables) -> np.ndarray:
         """What of the derivatives comes from the theta in click - theta · guess."""
-        log, deepest = self.log, len(self.gain) - 1
+        log = self.log
         expected = (
             tables.theta[log.position] * tables.guess[log.qd] * tables.inverse[self._slot] * np.repeat(log.weights, np.diff(log.offsets))
         )
         if self.weight is not None:
             expected *= self.weight
-        gains = (self.gain[np.minimum(self.new_position, deepest)], self.gain[np.minimum(log.position, deepest)], np.ones(log.n_rows))
+        new = self.gain[np.minimum(self.new_position, len(self.gain) - 1)]
+        gains = (new, self._logged_gain[self._slot], np.ones(log.n_rows))
         return np.array([np.bincount(log.position, gain * expected, len(self.theta)) for gain in gains])
 
     def _variance(self, residual: np.ndarray) -> float:
