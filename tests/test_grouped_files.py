@@ -154,3 +154,17 @@ def test_the_command_line_reads_groups_when_a_metric_asks_for_them(tmp_path: Pat
     run.write_text("q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\n")
     done = CliRunner().invoke(commands, ["evaluate", "--qrels", str(qrels), str(run), "-m", "StRecall@1", "--format", "csv"])
     assert (done.exit_code, "0.5" in done.output) == (0, True), done.output
+
+
+def test_runs_are_compared_by_a_metric_of_groups(tmp_path: Path) -> None:
+    qrels, page = tmp_path / "qrels", tmp_path / "page.html"
+    qrels.write_bytes(b"".join(SUBTOPICS.replace(b"q1", b"q%d" % q) for q in range(8)))
+    for name, (a, b) in {"one": (2, 1), "other": (1, 2)}.items():
+        (tmp_path / name).write_text("".join(f"q{q} Q0 a 1 {a} t\nq{q} Q0 b 2 {b if q else 3 - b} t\n" for q in range(8)))
+    files = ["--qrels", str(qrels), str(tmp_path / "one"), str(tmp_path / "other")]
+    done = CliRunner().invoke(commands, ["compare", *files, "--primary", "alpha_nDCG@2", "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "alpha_nDCG@2" in done.output
+    assert "alpha_nDCG@2" in page.read_text()
+    qrels_read = fr.GroupedQrels.read(SUBTOPICS)
+    assert qrels_read.n_documents == 2

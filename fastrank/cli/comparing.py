@@ -193,8 +193,8 @@ class _Runs(_Source):
         self.path = qrels
 
     def evaluations(self, primary: str | None, *, threads: int | None, hidden: bool) -> dict[str, Evaluation]:
-        from fastrank.engine.runs import evaluate_run
-        from fastrank.io.judgements import Qrels, Run
+        from fastrank.engine.runs import evaluate_run, read_judgements
+        from fastrank.io.judgements import Run
         from fastrank.report.progress import Progress
 
         self.refuse(("query", "label", "score", "doc", "weight"), "names a column, and TREC files have none.")
@@ -206,7 +206,7 @@ class _Runs(_Source):
         systems = {}
         self.runs = {}
         with Progress(f"reading {self.path}", hidden=hidden) as progress:
-            self.qrels = Qrels.read(self.path, threads=threads)
+            self.qrels = read_judgements(self.path, metrics, convention, threads=threads)
             progress.add(self.qrels.n_documents)
         for name, path in zip(file_names(self.files), self.files, strict=True):
             with Progress(f"reading {path}", hidden=hidden) as progress:
@@ -217,9 +217,13 @@ class _Runs(_Source):
                 )
         return systems
 
-    def explain(self, comparison: Comparison) -> Explain:
+    def explain(self, comparison: Comparison) -> Explain | None:
         from fastrank.comparison.documents import explain_with, from_runs
+        from fastrank.io.judgements import Qrels
         from fastrank.report.page import queries_shown
+
+        if not isinstance(self.qrels, Qrels):  # by group: no label of a document explains the value
+            return None
 
         documents = from_runs(self.qrels, self.runs, queries_shown(comparison))
         return explain_with(documents, comparison.deciding, convention=comparison.conventions[0], **self.rules("depth", "judged_only"))

@@ -111,9 +111,9 @@ def evaluate_run(
     return result
 
 
-def read_judgements(path: str, metrics: Metrics, convention: str | Convention) -> Qrels | GroupedQrels:
+def read_judgements(path: str, metrics: Metrics, convention: str | Convention, *, threads: int | None = None) -> Qrels | GroupedQrels:
     """Read a file of judgements once for several calls of `evaluate_run`: with their groups where a metric asks for them."""
-    return Qrels.read(path) if make_plan(metrics, convention).grouped is None else GroupedQrels.read(path)
+    return Qrels.read(path, threads=threads) if make_plan(metrics, convention).grouped is None else GroupedQrels.read(path)
 
 
 def join_distinct(

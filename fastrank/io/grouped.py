@@ -52,6 +52,11 @@ class GroupedQrels:
         return f"GroupedQrels({counts}, from {self.numbered.name})"
 
     @property
+    def n_documents(self) -> int:
+        """Documents that are judged, each once for its query."""
+        return len(self.labels)
+
+    @property
     def query_ids(self) -> pa.Array:
         """The ids of the queries, in order of appearance, or sorted when the rows of one stood apart."""
         return self.numbered.query_ids
