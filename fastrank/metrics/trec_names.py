@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fastrank.errors import InputError
+
 _CUTOFFS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
 _RECALLS = tuple(f"{tenth / 10}" for tenth in range(11))
 _MULTIPLES = tuple(f"{fifth / 5}" for fifth in range(1, 11))
@@ -20,17 +22,21 @@ _INTEGER, _NUMBER = r"\d+", r"[+-]?(?:\d+\.?\d*|\.\d+)"
 
 
 class Kind(NamedTuple):
-    """What may follow a measure's name: one item of the list, whether each item is a metric of its own, and what it says."""
+    """What may follow a measure's name: one item of the list, whether each item is a metric of its own, and what it says.
+
+    single: one item, and no list of them.
+    """
 
     item: str
     each: bool
     read: Callable[[str], dict[str, Any]]
     show: Callable[[str], str] = str
+    single: bool = False
 
     @property
     def pattern(self) -> str:
         """The whole list."""
-        return f"{self.item}(?:,{self.item})*"
+        return self.item if self.single else f"{self.item}(?:,{self.item})*"
 
 
 def _table(text: str) -> dict[str, Any]:
@@ -49,9 +55,9 @@ _KINDS = {
     "levels": Kind(_NUMBER, False, lambda text: {"recalls": tuple(map(float, text.split(",")))}),
     "weights": Kind(_NUMBER, False, lambda text: {"weights": tuple(map(float, text.split(",")))}),
     # trec_eval's x weighs recall against precision; F's beta is squared.
-    "importance": Kind(_NUMBER, False, lambda text: {"beta": math.sqrt(float(text))}),
+    "importance": Kind(r"(?:\d+\.?\d*|\.\d+)", False, lambda text: {"beta": math.sqrt(float(text))}, single=True),
     "gains": Kind(rf"[+-]?{_INTEGER}={_NUMBER}", False, _table),
-    "persistence": Kind(rf"p={_NUMBER}", False, _persistence),
+    "persistence": Kind(rf"p={_NUMBER}", False, _persistence, single=True),
 }
 
 
@@ -171,9 +177,12 @@ def read_trec(text: str, *, bare: bool = True) -> list[Reading]:
         return _readings(name, None) if bare else []
     for name, measure in MEASURES.items():
         if measure.kind is not None:
-            found = re.fullmatch(rf"{re.escape(name)}[._]({_KINDS[measure.kind].pattern})", text, re.IGNORECASE)
+            kind = _KINDS[measure.kind]
+            found = re.fullmatch(rf"{re.escape(name)}[._]({kind.pattern})", text, re.IGNORECASE)
             if found:
                 return _readings(name, found[1])
+            if kind.single and re.fullmatch(rf"{re.escape(name)}[._].*,.*", text, re.IGNORECASE):
+                raise InputError(f"{text!r}: {name} takes one parameter, not a list. Name it once for each.")
     return []
 
 
