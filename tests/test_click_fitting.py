@@ -220,6 +220,26 @@ def test_equal_tails_of_sessions_are_one() -> None:
     assert tails.at_end.tolist() == [0, 0, 1]
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", click_models.NAMES)
+@pytest.mark.parametrize("prior", [(1, 1), (1, 0), (0, 0)])
+def test_lists_of_thousands_without_clicks_give_numbers(name: str, prior: tuple[float, float]) -> None:
+    n = 2000
+    doc = np.concatenate([np.arange(n)] * 3)
+    log = ClickLog([0, n, 2 * n, 3 * n], doc, np.isin(np.arange(3 * n), (0, 5, 2 * n + 1500)))
+    for gamma in (None, 1) if name == "dbn" else (None,):
+        model = fit(log, name, prior=prior, gamma=gamma, max_iter=20 if name == "ubm" else 300)
+        assert np.isfinite(model.objective).all()
+        assert np.isfinite([*parameters(model)[~np.isnan(parameters(model))], score(model, log).ll_doc]).all()
+
+
+def test_with_gamma_one_a_list_without_clicks_was_seen_to_its_end(log: ClickLog) -> None:
+    sure, almost = (fit(log, "dbn", gamma=gamma, tol=1e-10, max_iter=5000) for gamma in (1, 1 - 1e-12))
+    assert sure.objective[-1] == pytest.approx(almost.objective[-1], rel=1e-9)
+    assert sure.attr == pytest.approx(almost.attr, abs=1e-6)
+    assert sure.sat == pytest.approx(almost.sat, abs=1e-6)
+
+
 # --- the climb ------------------------------------------------------------------------------------------------------------------
 
 

@@ -168,7 +168,6 @@ def test_pairs_are_found_by_query_and_document_and_by_number_or_its_text() -> No
         ({"name": "PBM"}, "model must be one of gctr, rctr, dctr, pbm"),
         ({"name": "pbm", "attr": [0.5], "docs": ["a"]}, "pbm needs exam="),
         ({"name": "cm", "attr": [0.5], "sat": [0.5], "docs": ["a"]}, "cm has no sat="),
-        ({"name": "cm", "attr": [0.5]}, "docs= must say"),
         ({"name": "cm", "attr": [0.5, 1.5], "docs": ["a", "b"]}, r"attr must be probabilities: attr\[1\] is 1.5"),
         ({"name": "cm", "attr": [0.5, np.nan], "docs": ["a", "b"]}, r"attr\[1\] is nan"),
         ({"name": "cm", "attr": pa.array([0.5, None]), "docs": ["a", "b"]}, r"attr\[1\] is missing"),
@@ -187,6 +186,11 @@ def test_pairs_are_found_by_query_and_document_and_by_number_or_its_text() -> No
 def test_a_model_that_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ClickModel(**arguments)
+
+
+def test_documents_without_ids_are_numbered() -> None:
+    log = ClickLog([0, 2], [1, 0], [0, 0])
+    assert probabilities(ClickModel("pbm", attr=[0.4, 0.6], exam=[1, 0.5]), log).given.tolist() == [0.6, 0.2]
 
 
 def test_a_model_keeps_nothing_that_can_be_written_to() -> None:

@@ -168,17 +168,28 @@ def _same_tail(qd: Any, offsets: Any, begins: Any, s: Any, t: Any) -> Any:
 
 @kernel
 def merge_tails(
-    order: Any, qd: Any, offsets: Any, begins: Any, weights: Any, table: Any, sessions: Any, merged: Any, at_end: Any, found: Any
+    order: Any,
+    qd: Any,
+    offsets: Any,
+    begins: Any,
+    weights: Any,
+    alone: Any,
+    table: Any,
+    sessions: Any,
+    merged: Any,
+    at_end: Any,
+    found: Any,
 ) -> None:
     """sessions[t]: a session with tail t, and merged[t] the weight of all such sessions; found[0] tails. Sessions come in `order`.
 
+    alone: whether sessions without clicks have a tail, too.
     table: a table of hashes from `_slots`, whose slots come to hold the numbers of tails.
     """
     n_tails, mask = 0, np.uint64(table.shape[0] - 1)
     for at in range(order.shape[0]):
         s = order[at]
         begin, stop, headed = begins[s], offsets[s + 1], begins[s] > offsets[s]
-        if begin == stop:
+        if begin == stop or not (headed or alone):
             if headed:
                 at_end[qd[begin - 1]] += weights[s]
             continue
@@ -207,8 +218,8 @@ def copy_tails(qd: Any, begins: Any, sessions: Any, offsets: Any, pairs: Any) ->
             pairs[offsets[t] + j] = qd[begin + j]
 
 
-def count_tails(log: ClickLog) -> Tails:
-    """The tails of a log, query by query."""
+def count_tails(log: ClickLog, *, alone: bool = True) -> Tails:
+    """The tails of a log, query by query; those of sessions without clicks if `alone`."""
     from fastrank.io.grouping import stable_order
 
     n, n_queries = log.n_sessions, len(log.pair_offsets) - 1
@@ -216,7 +227,7 @@ def count_tails(log: ClickLog) -> Tails:
     at_end, found = np.zeros(log.n_pairs), np.zeros(1, np.int64)
     find_tails(log.click, log.offsets, begins)
     order = np.asarray(stable_order(log.query.astype(np.int64), n_queries), np.int64)
-    merge_tails(order, log.qd, log.offsets, begins, log.weights, _slots(n), sessions, merged, at_end, found)
+    merge_tails(order, log.qd, log.offsets, begins, log.weights, alone, _slots(n), sessions, merged, at_end, found)
     sessions = sessions[: found[0]].copy()
     offsets = np.append(0, np.cumsum(log.offsets[sessions + 1] - begins[sessions]))
     pairs = np.empty(offsets[-1], np.int32)

@@ -256,7 +256,7 @@ class DbnSteps(_TailSteps):
             objective += log_prior(x[-1:], self.priors[1])
             on = self.n_passed + float(self.places.clicked.sum()) + gamma * float(((1.0 - sat) * seen.went_on).sum()) + seen.skip_on
             off = (1.0 - gamma) * float(((1.0 - sat) * seen.stopped).sum()) + seen.skip_stop
-            parts.append(Trials(np.array([on]), np.array([on + off]), self.priors[1]).estimate())
+            parts.append(_continuation(np.array([on]), np.array([off]), self.priors[1]))
         return np.concatenate(parts), objective
 
     def parameters(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -293,11 +293,16 @@ class CcmSteps(_TailSteps):
         no = np.array([seen.skip_stop, float(gone.sum()), float(left.sum())])
         objective = seen.likelihood + log_prior(attr, self.priors[0]) + log_prior(x[-3:], self.priors[1])
         attraction = self.attr.estimate(seen.attractive + stayed + left)
-        return np.concatenate([attraction, Trials(yes, yes + no, self.priors[1]).estimate()]), objective
+        return np.concatenate([attraction, _continuation(yes, no, self.priors[1])]), objective
 
     def parameters(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters by name."""
         return {"attr": x[:-3], "cont": x[-3:]}
+
+
+def _continuation(yes: np.ndarray, no: np.ndarray, prior: Prior) -> np.ndarray:
+    """How often users went on. Never quite 1, which would leave a long list without clicks without any explanation."""
+    return np.minimum(Trials(yes, yes + no, prior).estimate(), 1.0 - 2.0**-53)
 
 
 def log_prior(p: np.ndarray, prior: Prior) -> float:

@@ -204,8 +204,11 @@ def _steps(name: str, log: ClickLog, priors: Priors, gamma: float | None, thread
         raise InputError(f"ubm has a parameter for every two ranks, too many for lists of {log.n_positions} rows. {cure}")
     if name in ("pbm", "ubm"):
         return CellSteps(log.cells(int(name == "ubm")), log.n_positions, priors, threads)
-    groups = (SKIP_ABOVE, SKIP_BETWEEN), EARLIER_CLICKS, LAST_CLICKS, (SKIP_BELOW, SKIP_ALONE)
-    data = count_tails(log), Places(*count_places(log, "pair", *groups)), priors, threads
+    # A user who never leaves but content has seen all of a list without clicks.
+    sure = gamma == 1.0
+    passed, below = (EXAMINED_SKIPS, (SKIP_BELOW,)) if sure else ((SKIP_ABOVE, SKIP_BETWEEN), (SKIP_BELOW, SKIP_ALONE))
+    places = Places(*count_places(log, "pair", passed, EARLIER_CLICKS, LAST_CLICKS, below))
+    data = count_tails(log, alone=not sure), places, priors, threads
     return CcmSteps(*data) if name == "ccm" else DbnSteps(*data, gamma=gamma)
 
 

@@ -77,7 +77,8 @@ class ClickModel:
     exam, cont
         Examination and continuation, as the table says; index 0 is rank 1.
     docs, queries
-        The document and the query of each pair. queries=None: the attraction of a document is the same for every query.
+        The document and the query of each pair. docs=None: documents are 0, 1, 2, ... queries=None: the attraction of a document is the
+        same for every query.
     unseen
         Attraction of a document, and any other parameter, that the model has no value for.
 
@@ -229,9 +230,7 @@ def _parameter(kind: str, value: Any, need: str | int) -> np.ndarray:
 
 
 def _pairs(docs: Any, queries: Any, n: int) -> tuple[pa.Array, pa.Array | None]:
-    if docs is None:
-        raise InputError("docs= must say which document each entry of attr belongs to.")
-    ids = _ids("docs", docs, n), None if queries is None else _ids("queries", queries, n)
+    ids = _ids("docs", np.arange(n) if docs is None else docs, n), None if queries is None else _ids("queries", queries, n)
     pairs = _keys(_codes(ids[0]), None if ids[1] is None else _codes(ids[1]))
     order = np.argsort(pairs, kind="stable")
     again = np.flatnonzero(np.diff(pairs[order]) == 0)
