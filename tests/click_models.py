@@ -188,3 +188,30 @@ def step_by_histories(log: ClickLog, now: dict[Any, float], prior: tuple[float, 
             for parameter, yes in trials:
                 counts.add(parameter, w * chance / total * yes, w * chance / total)
     return {parameter: counts.estimate(parameter) for parameter in now}, float(objective)
+
+
+def step_by_recursion(log: ClickLog, now: dict[Any, float], prior: tuple[float, float]) -> dict[Any, float]:
+    """One step for dbn, forward and backward over every row of every list."""
+    counts, gamma = Counts(prior), now["cont", 0]
+    for pairs, _, clicks, w in sessions(log):
+        n = len(pairs)
+        ahead, none, forward = [1.0] * (n + 1), [1.0] * (n + 1), [1.0] * (n + 1)
+        for k in range(n - 1, -1, -1):
+            a, s = now["attr", pairs[k]], now["sat", pairs[k]]
+            if clicks[k]:
+                ahead[k] = a * ((1 - s) * gamma * ahead[k + 1] + (s + (1 - s) * (1 - gamma)) * none[k + 1])
+            else:
+                ahead[k] = (1 - a) * (gamma * ahead[k + 1] + (1 - gamma) * none[k + 1])
+            none[k] = 0.0 if clicks[k] else none[k + 1]
+        for k in range(n):
+            a, s = now["attr", pairs[k]], now["sat", pairs[k]]
+            forward[k + 1] = forward[k] * (a * (1 - s) * gamma if clicks[k] else (1 - a) * gamma)
+            examined, share = forward[k] * ahead[k] / ahead[0], forward[k] / ahead[0]
+            counts.add(("attr", pairs[k]), w * (1.0 if clicks[k] else (1 - examined) * a), w)
+            if clicks[k]:
+                counts.add(("sat", pairs[k]), w * share * a * s * none[k + 1], w)
+            if k < n - 1:
+                stay = share * (a * (1 - s) if clicks[k] else 1 - a)
+                on, off = stay * gamma * ahead[k + 1], stay * (1 - gamma) * none[k + 1]
+                counts.add(("cont", 0), w * on, w * (on + off))
+    return {parameter: counts.estimate(parameter) for parameter in now}

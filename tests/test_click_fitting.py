@@ -110,6 +110,22 @@ def test_steps_over_cells_and_tails_are_those_over_rows_and_hidden_courses(log: 
         assert model.objective[:-1] == pytest.approx(path, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["pbm", "ubm", "dbn"])
+def test_steps_on_lists_of_up_to_three_hundred_documents_are_those_over_rows(name: str) -> None:
+    rng = np.random.default_rng(17)
+    sizes = np.array([1, 300, 0, *rng.integers(1, 301, 12)])
+    doc = np.concatenate([rng.permutation(320)[:size] for size in sizes])
+    log = ClickLog(np.append(0, np.cumsum(sizes)), doc, rng.random(len(doc)) < 0.01, rng.integers(0, 3, len(sizes)))
+    model, now = fit(log, name, max_iter=3, tol=0, accelerate=False), start_of(name, log)
+    for _ in range(3):
+        if name == "dbn":
+            now = click_models.step_by_recursion(log, now, (1, 1))
+        else:
+            now = click_models.step_by_rows(log, now, (1, 1), by_click=name == "ubm")
+    found = parameters(model)
+    assert found[~np.isnan(found)] == pytest.approx(list(now.values()), abs=1e-10)
+
+
 @pytest.mark.parametrize("name", HIDDEN)
 def test_the_objective_is_the_log_posterior_and_never_falls(log: ClickLog, name: str) -> None:
     for accelerate in (False, True):
