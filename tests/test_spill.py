@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 import fastrank as fr
 from fastrank import cli
 from fastrank.errors import InputError
-from fastrank.io import spill
 from fastrank.io.columns import Columns
 from fastrank.io.roles import Roles
 from fastrank.io.sources import ROW, open_source
-from fastrank.io.spill import STARTS, bytes_of, tables_by_query
+from fastrank.io.spill import STARTS, tables_by_query
 from fastrank.io.tables import read_columns
+from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows, bytes_of
 
 ROLES = Roles("q", "y", ("s",))
 
@@ -157,7 +157,7 @@ def test_tables_keep_to_the_limit_and_hold_whole_queries_in_order(tmp_path: Path
     limit = 80_000
     seen: list[str] = []
     for part in tables_by_query(open_source(tmp_path / "t.parquet", ROLES), "q", limit):
-        assert part.nbytes <= limit // spill.TIMES_A_TABLE
+        assert part.nbytes <= limit // TIMES_A_TABLE
         assert np.all(np.diff(part[ROW].to_numpy()) > 0)
         ids = sorted(set(part["q"].to_pylist()))
         assert not seen or ids[0] > seen[-1]
@@ -198,6 +198,54 @@ def test_memory_does_not_grow_with_a_scattered_file(tmp_path: Path) -> None:
     assert most_bytes_held(800_000) < 1.2 * most_bytes_held(200_000) < 3_000_000
 
 
+@pytest.mark.parametrize("encode", [False, True])
+@pytest.mark.parametrize("order", ["sorted", "scattered"])
+def test_a_stream_longer_than_the_limit_gives_the_same_bits(order: str, encode: bool, temporary: Path) -> None:
+    table = scattered() if order == "scattered" else scattered().sort_by("q")
+    batches = table.to_batches(max_chunksize=150)
+    if encode:  # each batch with a dictionary of its own
+        batches = [batch.set_column(0, "q", batch["q"].dictionary_encode()) for batch in batches]
+    options: dict[str, Any] = {"query": "q", "label": "y", "score": "s", "filter": pc.field("y") > 0}
+    expected = fr.evaluate_table(table, **options)
+    for limit in (100, 20_000, None):
+        stream = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+        found = fr.evaluate_table(stream, **options, memory_limit=limit)
+        assert found.values.tobytes() == expected.values.tobytes()
+        assert found.query_ids.to_pylist() == expected.query_ids.to_pylist()
+        assert found.notes == expected.notes
+
+
+def test_several_may_read_the_same_temporary_rows() -> None:
+    table = scattered().sort_by("q").select(["q", "y"])
+    rows = TemporaryRows("rows", table.schema)
+    for start in range(0, len(table), 100):
+        rows.add(table.slice(start, 100))
+    one, other = rows.batches(["q", "y"], 60), rows.batches(["y"], 1000)
+    pairs = list(zip(one, other, strict=False))
+    assert len(pairs) == 20
+    assert pa.Table.from_batches([both[1] for both in pairs])["y"].to_pylist() == table["y"].to_pylist()
+    assert pa.Table.from_batches([both[0] for both in pairs])["q"].to_pylist() == table["q"].to_pylist()[:1000]
+    assert rows.table() == table
+
+
+def test_memory_does_not_grow_with_a_stream() -> None:
+    schema = pa.schema({"q": pa.int64(), "y": pa.int64(), "s": pa.float64(), "other": pa.float64()})
+
+    def most_bytes_held(n_batches: int) -> int:
+        def batches() -> Iterator[pa.RecordBatch]:
+            for number in range(n_batches):
+                ids = np.arange(number * 1000, (number + 1) * 1000).repeat(10)
+                yield pa.record_batch([ids, np.zeros(10_000, np.int64), np.zeros(10_000), np.zeros(10_000)], schema=schema)
+
+        before, most = pa.total_allocated_bytes(), 0
+        stream = pa.RecordBatchReader.from_batches(schema, batches())
+        for _ in read_columns(stream, query="q", label="y", scores=["s"], rows_per_batch=5_000, memory_limit=2_000_000):
+            most = max(most, pa.total_allocated_bytes() - before)
+        return most
+
+    assert most_bytes_held(80) < 1.2 * most_bytes_held(20) < 3_000_000
+
+
 # --- ways out -------------------------------------------------------------------------------------------------------------------
 
 
@@ -233,13 +281,13 @@ def test_temporary_files_are_given_back_on_every_way_out(leave: str, tmp_path: P
 def test_an_error_while_dealing_out_gives_the_files_back(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     added = []
 
-    def add(self: spill.TemporaryRows, rows: pa.Table) -> None:
+    def add(self: TemporaryRows, rows: pa.Table) -> None:
         added.append(self)
         if len(added) > 5:
             raise OSError(errno.ENOSPC, "full")
 
     batches = spilling(tmp_path)
-    monkeypatch.setattr(spill.TemporaryRows, "add", add)
+    monkeypatch.setattr(TemporaryRows, "add", add)
     with pytest.raises(InputError, match="No space left on device"):
         list(batches)
     assert all(file._file.closed for file in added)

@@ -13,9 +13,9 @@ from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.ahead import one_ahead
-from fastrank.io.sources import is_one_file, readable_again
-from fastrank.io.spill import bytes_of
+from fastrank.io.sources import is_one_file
 from fastrank.io.tables import Scattered, read_columns
+from fastrank.io.temporary import bytes_of
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
@@ -73,8 +73,9 @@ def evaluate_table(
     progress
         Called after each batch with its number of rows, and with minus their sum where a file must be read again from its start.
     memory_limit
-        Files whose queries are scattered: about how much memory their rows may take, in bytes or as text such as "500MB" (None: 1 GB),
-        before they are regrouped through temporary files, in the folder that TMPDIR names. The result has the same bits.
+        About how much memory rows may take, in bytes or as text such as "500MB" (None: 1 GB): when queries are scattered through files,
+        or Arrow data is a stream. Beyond it they go through temporary files, in the folder that TMPDIR names. The result has the same
+        bits.
     metrics, convention, ties, no_relevant, depth, judged_only, bounds, threads
         As `evaluate`.
 
@@ -105,7 +106,6 @@ def evaluate_table(
     elif scores is not None or groups is not None:
         raise InputError("scores= and groups= belong to LETOR text, and this is none. For a table name its column with score=.")
     else:
-        table = readable_again(table)
         n_rows = 0
 
         def count(n: int) -> None:
@@ -116,10 +116,10 @@ def evaluate_table(
 
         try:
             _feed(evaluators, _read(table, roles, threads), count)
-        except Scattered:
+        except Scattered as scattered:
             count(-n_rows)
             evaluators = fresh()
-            _feed(evaluators, _read(table, {**roles, "regroup": True}, threads), count)
+            _feed(evaluators, _read(scattered.source, {**roles, "regroup": True}, threads), count)
     results = {name: evaluator.result() for name, evaluator in evaluators.items()}
     return results[names[0]] if isinstance(score, str) else results
 

@@ -24,6 +24,7 @@ from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, normal, 
 from fastrank.io.formats import Place, Rows, Skipped, open_rows
 from fastrank.io.recognition import URI, WILD
 from fastrank.io.roles import NUMBERS, Roles
+from fastrank.io.temporary import DEFAULT_LIMIT, TIMES_A_TABLE, TemporaryRows, in_memory_or_not
 
 THE_TABLE = "the table"
 # A column beside those of a filtered source: the row that each was before.
@@ -42,18 +43,25 @@ class Source(Protocol):
         """Record batches of these columns, in this order."""
 
 
-def open_source(table: Any, roles: Roles) -> Source | pa.Table:
-    """What can be read again as a source, all else as a table in memory. Names and types are checked, the filter is applied."""
+def open_source(table: Any, roles: Roles, memory_limit: int = DEFAULT_LIMIT) -> Source | pa.Table:
+    """What can be read again, and a stream too long for memory, as a source, all else as a table in memory.
+
+    Names and types are checked, the filter is applied. A source that was opened before is returned.
+    """
+    if isinstance(table, Files | Dataset | Filtered | TemporaryRows):
+        return table
     if _names_files(table):
         source: Source = Files(table, roles)
     elif type(table).__module__ == "pyarrow._dataset" and hasattr(table, "scanner"):
         source = Dataset(table, roles)
     else:
-        rows = _in_memory(table, roles)
-        if roles.filter is None:
-            return rows
-        _check_filter(rows.schema, roles)
-        return _filtered(rows, roles, 0)
+        rows = _in_memory(table, roles, memory_limit)
+        if isinstance(rows, pa.Table):
+            if roles.filter is None:
+                return rows
+            _check_filter(rows.schema, roles)
+            return _filtered(rows, roles, 0)
+        source = rows
     return source if roles.filter is None or isinstance(source, Dataset) else Filtered(source, roles)
 
 
@@ -267,35 +275,41 @@ class Dataset:
         yield from self._dataset.scanner(columns=columns, filter=self._filter, batch_size=rows_per_batch).to_batches()
 
 
-def _in_memory(table: Any, roles: Roles) -> pa.Table:
+def _in_memory(table: Any, roles: Roles, memory_limit: int) -> pa.Table | TemporaryRows:
     """Arrow data of any make as a table of the columns wanted. A stream gives up its other columns batch by batch."""
     if isinstance(table, pa.Table):
         roles.check_names(table.schema.names, THE_TABLE)
         table = table.select(roles.read(table.schema.names))
-    else:
-        with reading(THE_TABLE):
-            reader = _reader(table, roles)
-        roles.check_names(reader.schema.names, THE_TABLE)
-        columns = roles.read(reader.schema.names)
-        schema = pa.schema([reader.schema.field(name) for name in columns])
-        with reading(THE_TABLE):
-            table = pa.Table.from_batches([batch.select(columns) for batch in reader], schema)
-    roles.check_types(table.schema)
-    return table
+        roles.check_types(table.schema)
+        return table
+    with reading(THE_TABLE):
+        reader = _reader(table, roles)
+    roles.check_names(reader.schema.names, THE_TABLE)
+    columns = roles.read(reader.schema.names)
+    schema = pa.schema([reader.schema.field(name) for name in columns])
+    roles.check_types(schema)
+    limit = None if _is_frame(table) else memory_limit // TIMES_A_TABLE
+    with reading(THE_TABLE):
+        return in_memory_or_not((batch.select(columns) for batch in reader), schema, THE_TABLE, limit)
+
+
+def _is_frame(table: Any) -> bool:
+    """Whether this is a data frame, all of which is in memory."""
+    return type(table).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(table, "columns")
 
 
 def _reader(table: Any, roles: Roles) -> pa.RecordBatchReader:
     kind = type(table)
     if hasattr(table, "__arrow_c_stream__"):
-        library = kind.__module__.partition(".")[0]
-        if library in ("pandas", "polars") and hasattr(table, "columns"):
+        if _is_frame(table):
             # The other columns cost time, or are of a kind that Arrow does not have. Index levels of pandas become columns too.
             names = [str(name) for name in table.columns]
-            levels = [str(name) for name in table.index.names] if library == "pandas" else []
+            is_pandas = kind.__module__.startswith("pandas")
+            levels = [str(name) for name in table.index.names] if is_pandas else []
             roles.check_names(names + levels, THE_TABLE)
             columns = roles.read(names + levels)
             wanted = [name in columns for name in names]
-            table = table.loc[:, wanted] if library == "pandas" else table.select(columns)
+            table = table.loc[:, wanted] if is_pandas else table.select(columns)
         return pa.RecordBatchReader.from_stream(table)
     if hasattr(table, "__arrow_c_array__"):
         batch = pa.record_batch(table)
@@ -311,11 +325,11 @@ class Stoppable:
     """A source that ends as soon as ``stop`` is set, by `Stopped`: reading a long file through must not outlast a Ctrl-C."""
 
     def __init__(self, source: Source, stop: threading.Event) -> None:
-        self.where, self.schema, self._source, self._stop = source.where, source.schema, source, stop
+        self.where, self.schema, self.source, self._stop = source.where, source.schema, source, stop
 
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The same record batches."""
-        for batch in self._source.batches(columns, rows_per_batch):
+        for batch in self.source.batches(columns, rows_per_batch):
             if self._stop.is_set():
                 raise Stopped
             yield batch

@@ -1,60 +1,27 @@
-"""Scattered rows brought together in bounded memory: by ranges of query ids, in temporary Arrow files.
-
-The files have no name: the operating system drops them when they are closed, or when the process ends, whatever ends it.
-"""
+"""Scattered rows brought together in bounded memory: by ranges of query ids, in temporary files."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import math
-import os
-import re
-import tempfile
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastrank.errors import InputError
 from fastrank.io.arrow import decoded, joined, normal
 from fastrank.io.grouping import differs, find_runs, stable_order
 from fastrank.io.sources import ROW, Source
+from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows
 
 # A column beside those of spilled rows: whether the row before it, in the source, was of another query.
 STARTS = "__run_starts_here__"
-# How much memory rows that must be regrouped may take, unless it is said.
-DEFAULT_LIMIT = 10**9
-# What regrouping a table takes, in units of its own size: the rows as read, their columns joined, their order, a batch of them in order.
-TIMES_A_TABLE = 4
 # Ranges of ids end at so many ids at most; each id that ends one gets a file of its own besides, since it may be a very long query.
 MOST_ENDS = 31
 # So many ids tell where ranges should end; and no batch has fewer rows, however small the limit is.
 SAMPLE = 1 << 14
 FEWEST_ROWS = 1 << 12
-
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
-
-
-def bytes_of(limit: int | str | None) -> int:
-    """A number of bytes, as a whole number or as text with a unit.
-
-    >>> bytes_of("1.5 GB"), bytes_of("512MiB"), bytes_of(10_000)
-    (1500000000, 536870912, 10000)
-    """
-    if limit is None:
-        return DEFAULT_LIMIT
-    given: object = limit
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
-        return int(given)
-    found = SIZE.fullmatch(given) if isinstance(given, str) else None
-    size = 0 if found is None else math.floor(float(found[1]) * UNITS[(found[2] or "").lower()])
-    if size < 1:
-        raise InputError(f'memory_limit must be a number of bytes from 1 up, or text such as "500MB", not {limit!r}.')
-    return size
 
 
 def tables_by_query(source: Source, query: str, limit: int) -> Iterator[pa.Table]:
@@ -192,54 +159,3 @@ def _together(source: Source, rows: int) -> Iterator[pa.Table]:
             held = []
             if len(table):
                 yield pa.table({name: joined([decoded(chunk) for chunk in table.column(name).chunks]) for name in table.schema.names})
-
-
-class TemporaryRows:
-    """Rows in a temporary file, as a source: written first, then read as often as they are wanted."""
-
-    def __init__(self, where: str, schema: pa.Schema) -> None:
-        self.where, self.schema = where, schema
-        self.n_bytes = 0
-        with _on_disk():
-            self._file: Any = tempfile.TemporaryFile(prefix="fastrank-")  # noqa: SIM115  (closed by close)
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._writer: Any = pa.ipc.new_stream(self._file, schema, options=options)
-
-    def add(self, rows: pa.Table) -> None:
-        """Write rows."""
-        self.n_bytes += rows.nbytes
-        with _on_disk():
-            self._writer.write_table(rows)
-
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """The rows as they were written; only one reader at a time."""
-        places = [self.schema.names.index(name) for name in columns]
-        for batch in self._read(places):
-            for start in range(0, len(batch), rows_per_batch):
-                yield batch.select(columns).slice(start, rows_per_batch)
-
-    def table(self) -> pa.Table:
-        """All rows."""
-        return pa.Table.from_batches(list(self._read(None)), self.schema)
-
-    def _read(self, places: list[int] | None) -> Iterator[pa.RecordBatch]:
-        with _on_disk():
-            self._writer.close()
-            self._file.seek(0)
-            with pa.ipc.open_stream(self._file, options=pa.ipc.IpcReadOptions(included_fields=places)) as reader:
-                yield from reader
-
-    def close(self) -> None:
-        """Give the file back."""
-        self._file.close()
-
-
-@contextlib.contextmanager
-def _on_disk() -> Iterator[None]:
-    """What the disk says, in one line."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        cure = "Give memory_limit= more, or set TMPDIR to a folder with more room"
-        raise InputError(f"temporary file in {tempfile.gettempdir()}: {reason}. {cure}.") from error

@@ -17,11 +17,16 @@ from fastrank.io.columns import Columns
 from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
 from fastrank.io.roles import Roles
 from fastrank.io.sources import ROW, THE_TABLE, Source, Stoppable, open_source, with_numbers
-from fastrank.io.spill import DEFAULT_LIMIT, STARTS, tables_by_query
+from fastrank.io.spill import STARTS, tables_by_query
+from fastrank.io.temporary import DEFAULT_LIMIT
 
 
 class Scattered(Exception):  # noqa: N818 - not a failure: the reader asks for another way through the file
-    """A query came back after other queries of a file had been handed out: forget them and read with ``regroup=True``."""
+    """A query came back after others had been handed out: forget them, and read ``source`` with ``regroup=True``."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(f"{source.where}: a query's rows stand in several places.")
+        self.source = source
 
 
 def read_columns(
@@ -48,8 +53,9 @@ def read_columns(
     their order within a query) and queries come sorted by id. Arrow data is looked through beforehand. Files and datasets are read as
     a stream, in memory that does not grow with them while ids ascend. At the first id that does not, the id column alone is read, to
     its end or to the first query that is scattered: if there is one and batches are already out, `Scattered` is raised, and the caller
-    starts over with ``regroup=True``. Nothing else ever raises it, so a stream that can be read once never has to be read twice.
-    Rows of files that cannot be regrouped in ``memory_limit`` bytes go through temporary files, with the same result.
+    starts over with what it holds, and ``regroup=True``.
+    Rows of files that cannot be regrouped in ``memory_limit`` bytes go through temporary files, with the same result, and so does a
+    stream of Arrow data (but no data frame, which is in memory already).
 
     Parameters
     ----------
@@ -84,7 +90,7 @@ def read_columns(
     (['a', 'b'], [0, 2, 3], [0.5, 0.7, 0.1])
     """
     roles = Roles(query, label, tuple(scores), doc, weight, tuple(by), filter)
-    source = open_source(table, roles)
+    source = open_source(table, roles, memory_limit)
     if isinstance(source, pa.Table):
         return _with_place(_from_memory(source, roles, rows_per_batch), THE_TABLE)
     if stop is not None:
@@ -157,7 +163,7 @@ def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int
         if not each_query_together and not ascends(ids):
             if _is_scattered(source, roles, rows_per_batch):
                 if first_row:
-                    raise Scattered(f"{source.where}: a query's rows stand in several places.")
+                    raise Scattered(source.source if isinstance(source, Stoppable) else source)
                 del part, groups, ids
                 yield from _regrouped(source, roles, rows_per_batch, memory_limit)
                 return
