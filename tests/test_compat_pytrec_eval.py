@@ -21,7 +21,7 @@ RUN = {"q1": {"d1": 0.5, "d2": 0.9}, "q0": {"d9": 1.0}, "elsewhere": {"d1": 1.0}
 # pytrec_eval divides 0 by 0 in these where judged_docs_only_flag leaves nothing.
 NAN_WITHOUT_DOCUMENTS = ("iprec_at_recall", "11pt_avg")
 PARAMETERS = [
-    *("P.3,7,2000", "P_11", "ndcg_cut_1,4", "map_cut.9", "recall_2", "iprec_at_recall.0.15,0.5", "Rprec_mult_0.3,1.7", "set_F_0.5"),
+    *("P.3,7,2000", "P_11", "ndcg_cut_1,4", "map_cut.9", "recall_2", "iprec_at_recall.0.15,0.5", "Rprec_mult_0.3,1.7", "set_F_0.5,1"),
     *("11pt_avg.0.2,0.7", "success_3", "relative_P_4", "map", "map.5", "relstring_4", "gm_map", "ndcg_cut_7x", "P_5.5"),
 ]
 

@@ -214,6 +214,8 @@ def _readings(names: Mapping[str, set[str]]) -> dict[str, Metric | None]:
         kind, parameters = MEASURES[name].kind, sorted(names[name], key=float)
         if kind == "cutoffs":
             parameters = list(dict.fromkeys(str(int(float(each))) for each in parameters))
+        elif kind == "importance":  # of several, the first counts there, as text is sorted
+            parameters = sorted(names[name])[:1]
         with_parameters = f"{name}.{','.join(parameters)}" if kind and parameters else name
         metrics = trec_metrics(with_parameters)
         # Where each parameter is a measure of its own, the key says it.
