@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from click_logs import random_log, rows_of
 
 import fastrank as fr
-from fastrank.clicks import ClickLog, propensity, relevance
+from fastrank import clicks
+from fastrank._kernel import Kernel
+from fastrank.clicks import ClickLog, curves, interleaving, pairing, placement, propensity, rates, relevance, replay
 from fastrank.clicks.reading import read_log, read_ranking
 
 ROWS = {
@@ -173,6 +176,35 @@ def test_cells_too_many_for_32_bits_are_refused() -> None:
 def test_columns_keep_their_values() -> None:
     log = ClickLog([0, 1], ["a"], [1], columns={"share": np.array([0.5]), "ranker": pa.chunked_array([["new"]])})
     assert {name: column.to_pylist() for name, column in log.columns.items()} == {"share": [0.5], "ranker": ["new"]}
+
+
+def test_public_names_are_there_and_no_module_bears_one() -> None:
+    assert fr.clicks is clicks
+    assert all(getattr(clicks, name) is not None for name in clicks.__all__)
+    assert set(clicks.__all__) <= set(dir(clicks))
+    assert {module.name for module in pkgutil.iter_modules(clicks.__path__)} & set(clicks.__all__) == set()
+    with pytest.raises(AttributeError, match="no attribute 'clics'"):
+        clicks.clics  # noqa: B018  (looking it up is the test)
+
+
+@pytest.mark.compiled
+def test_each_kernel_is_compiled_once() -> None:
+    for weighted in (False, True):
+        log = random_log(0, 300, n_docs=7, weighted=weighted, clustered=weighted, gaps=weighted)
+        theta, new = np.ones(log.n_positions), log.position
+        for order in (0, 1):
+            log.cells(order)
+        propensity(log, log.qd % 5, np.arange(log.n_rows) % 2 == 0)
+        for how in ({}, {"exposure": "policy", "estimator": "dr"}, {"weight": np.ones(log.n_rows), "beta": theta / 9}):
+            clicks.evaluate(log, theta, new, **how)
+        clicks.rank_in(log, [0, 2], [1, 2], log.queries[:1])
+        clicks.session_metrics(log)
+        for method in ("team_draft", "balanced", "probabilistic"):
+            clicks.interleave_score(new % 3 if method == "team_draft" else (new, new), log, method=method)
+    found = [each for module in (pairing, curves, replay, placement, rates, interleaving) for each in vars(module).values()]
+    kernels = {each.__name__: each for each in found if isinstance(each, Kernel) and not each.__name__.startswith("_")}
+    assert {"bring_together", "square_scores", "weigh_slots", "place_pairs", "click_ranks", "credit_tops"} <= set(kernels)
+    assert {name for name, each in kernels.items() if len(each.signatures) > 1} == set()
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------------------
