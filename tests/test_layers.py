@@ -17,7 +17,8 @@ PACKAGE = Path(fastrank.__file__).parent
 LAYERS = (
     ("fastrank", "__main__"),
     ("cli",),
-    ("report", "training", "distributed", "compat", "verification"),
+    ("report", "training", "distributed", "compat"),
+    ("verification",),
     ("comparison", "clicks", "analysis"),
     ("engine",),
     ("io", "ranking", "metrics", "reference"),
