@@ -34,6 +34,7 @@ def test_any_mutation_gives_a_value_or_an_error_of_one_line(name: str) -> None:
 
 # Inputs that once broke a parser.
 FOUND: dict[str, list[bytes]] = {
+    "table": [b'"q1 0 d 1\n, "label"\n: 1,"score": 0.5}\n{"query_id":: \nnull,0re",: 0.5}\n'],
     "metric_names": [b"set_F_0.,5", b"set_F.0.5,1", b"set_F_-1", b"rbp.p=0.5,p=0.6"],
 }
 
