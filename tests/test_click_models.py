@@ -159,6 +159,14 @@ def test_pairs_are_found_by_query_and_document_and_by_number_or_its_text() -> No
         probabilities(model, ClickLog([0, 1], ["1"], [0]))
 
 
+def test_categories_that_hold_a_value_twice_are_compared_by_value() -> None:
+    docs = pa.DictionaryArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", "a", "b"]))
+    log = ClickLog([0, 2], ["b", "a"], [0, 0])
+    assert probabilities(ClickModel("dctr", attr=[0.1, 0.2], docs=docs), log).given.tolist() == [0.2, 0.1]
+    with pytest.raises(InputError, match="docs must not be null"):
+        ClickModel("dctr", attr=[0.1], docs=pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), pa.array(["a"])))
+
+
 # --- the boundary ---------------------------------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank.arrays import as_array, frozen
-from fastrank.batch import id_array
-from fastrank.clicks.checks import whole
+from fastrank.clicks.checks import coded, whole
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -244,11 +243,8 @@ def _pairs(docs: Any, queries: Any, n: int) -> tuple[pa.Array, pa.Array | None]:
 def _ids(name: str, value: Any, n: int) -> pa.Array:
     import pyarrow as pa
 
-    # Categories of a log without repeats stay as they are: one number per pair.
-    array = value if isinstance(value, pa.DictionaryArray) else id_array(name, value).dictionary_encode()
-    if len(array) != n:
-        raise InputError(f"{name} must have one entry per entry of attr, {n}, not {len(array)}.")
-    return array
+    codes, values = coded(name, value, n, "entry of attr")
+    return pa.DictionaryArray.from_arrays(pa.array(codes), values)
 
 
 def _codes(ids: pa.Array) -> np.ndarray:
