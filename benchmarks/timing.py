@@ -37,6 +37,7 @@ LIBRARIES = (
     "pytrec_eval-terrier",
     "ir_measures",
     "ranx",
+    "clax-models",
 )
 
 
