@@ -224,6 +224,8 @@ def test_documents_are_added() -> None:
     assert qrels.qrels == {"q": {"a": 0}, "r": {"b": 1, "a": 0}}
     qrels.sort()
     assert qrels.sorted
+    assert (qrels.size, qrels.get_doc_ids_and_scores()) == (2, [{"a": 0}, {"b": 1, "a": 0}])
+    assert run.to_dict()["none"] == {}
     assert repr(run) == str(run) == "{'q': {'a': 3.0, 'b': 2.0}, 'r': {'b': 0.5}}"
 
 
@@ -368,6 +370,12 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_percentages_and_digits() -> None:
     assert "100.00" in str(report(show_percentages=True, rounding_digits=4))
     assert "1.00" in str(report(rounding_digits=2))
+
+
+def test_a_report_as_a_frame() -> None:
+    pytest.importorskip("pandas")
+    frame = report().to_dataframe()
+    assert frame.to_dict("list") == {"model_names": ["run_1", "run_2"], "mrr": [1.0, 0.5], "map@5-l1": [1.0, 0.5]}
 
 
 def test_the_seed_alone_decides_and_no_p_is_zero() -> None:

@@ -135,6 +135,7 @@ def test_zscores(files: tuple[str, str], tmp_path: Path) -> None:
     assert found == Ended(0, lines(*expected), "")
     known.write_text("q2 map 0.25 0\nq10 map 0.25 0.1")
     assert lines(("map", "q2", "-1000000.0000")) in call("-q", "-Z", str(known), "-m", "map", *files).output
+    assert call("-q", "-Z", str(known), "-m", "map", "-m", "relstring", "-m", "runid", *files).output.count("relstring") == 2
     known.write_text("q2 map 0.25\n")
     assert call("-Z", str(known), *files).code == 2
 

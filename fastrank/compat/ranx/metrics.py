@@ -60,8 +60,6 @@ def values_of(qrels: Any, run: Any, metrics: list[Metric], threads: int | None =
     judged, ranked = as_qrels(qrels), as_run(run)
     if not len(judged):
         return [np.empty(0) for _ in metrics]
-    if not len(ranked):
-        return [np.zeros(len(judged)) for _ in metrics]
     result = evaluate_run(judged, ranked, metrics, convention="ranx", threads=threads)
     values = [result[metric] for metric in metrics]
     if isinstance(qrels, Qrels):
