@@ -203,7 +203,7 @@ def test_each_kernel_is_compiled_once() -> None:
             clicks.interleave_score(new % 3 if method == "team_draft" else (new, new), log, method=method)
     found = [each for module in (pairing, curves, replay, placement, rates, interleaving) for each in vars(module).values()]
     kernels = {each.__name__: each for each in found if isinstance(each, Kernel) and not each.__name__.startswith("_")}
-    assert {"bring_together", "square_scores", "weigh_slots", "place_pairs", "click_ranks", "credit_tops"} <= set(kernels)
+    assert {"fill_cells", "square_scores", "weigh_slots", "place_pairs", "click_ranks", "credit_tops"} <= set(kernels)
     assert {name for name, each in kernels.items() if len(each.signatures) > 1} == set()
 
 
