@@ -15,7 +15,7 @@ import pytest
 from conformance import FOLDER, read_json
 
 import fastrank as fr
-from fastrank.clicks import ClickLog, ClickModel, probabilities, score, simulate
+from fastrank.clicks import ClickLog, ClickModel, fit, probabilities, score, simulate
 from fastrank.errors import InputError
 
 TINY = "clicks/expected.json"
@@ -40,7 +40,7 @@ def joint(model: ClickModel, log: ClickLog, vectors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", click_models.NAMES)
-@pytest.mark.parametrize("positions", [[1], [1, 2, 3, 4, 5, 6], [2, 3, 5, 9]])
+@pytest.mark.parametrize("positions", [[1], [1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 5, 9]])
 def test_click_vectors_sum_to_one_and_their_marginals_are_the_full_probabilities(name: str, positions: list[int]) -> None:
     rng = np.random.default_rng(5)
     docs = list("gcaebdfh")[: len(positions)]
@@ -120,6 +120,16 @@ def test_the_worked_joint_probabilities_of_dbn(name: str) -> None:
     assert joint(model, log, vectors) == pytest.approx(expected, abs=1e-9)
     if name == "DBN":
         assert probabilities(model, log).full[1] == pytest.approx(example["full_C2"], abs=1e-9)
+
+
+@needs_data
+def test_the_worked_expectation_behind_a_skip() -> None:
+    # One step from 1/2 without a prior: what a document that was skipped once is expected to be.
+    example = read_json(TINY)["tiny"]["PBM_E_step_noclick"]
+    model = fit(ClickLog([0, 1], ["a"], [0]), "pbm", prior=(0, 0), max_iter=1, accelerate=False)
+    assert (example["attr"], example["theta"]) == (0.5, 0.5)
+    assert model.attr == pytest.approx([example["P(A=1|C=0)"]], abs=1e-9)
+    assert model.exam == pytest.approx([example["P(E=1|C=0)"]], abs=1e-9)
 
 
 # --- documents and ranks --------------------------------------------------------------------------------------------------------
