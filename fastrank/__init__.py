@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastrank import compat as compat
     from fastrank import metrics as metrics
     from fastrank import reference as reference
+    from fastrank import training as training
     from fastrank.comparison.agreement import kendall_tau as kendall_tau
     from fastrank.comparison.agreement import tau_ap as tau_ap
     from fastrank.comparison.discrimination import discriminative_power as discriminative_power
@@ -73,6 +74,7 @@ _HOMES: dict[str, str | None] = {
     "compat": None,
     "metrics": None,
     "reference": None,
+    "training": None,
     **dict.fromkeys(("kendall_tau", "tau_ap"), "comparison.agreement"),
     "discriminative_power": "comparison.discrimination",
     **dict.fromkeys(("Explanation", "explain_difference"), "comparison.explanation"),

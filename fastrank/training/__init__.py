@@ -1,0 +1,33 @@
+"""Ranking metrics inside training loops, gradients of LambdaRank, and listwise losses.
+
+Names are resolved when they are first used, as in the package itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastrank.training.gradients import Gradients as Gradients
+    from fastrank.training.gradients import LambdaTargets as LambdaTargets
+    from fastrank.training.gradients import lambda_gradients as lambda_gradients
+
+# Where each public name is defined.
+_HOMES: dict[str, str] = {
+    **dict.fromkeys(("Gradients", "LambdaTargets", "lambda_gradients"), "gradients"),
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fastrank.training' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fastrank.training.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

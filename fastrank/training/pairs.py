@@ -1,0 +1,316 @@
+"""Kernels of LambdaRank: each query's documents in rank order, then the pairs of unlike value, a row of them at a time.
+
+A row is one document, the source, against all of smaller value that it meets: |change of the metric| first, then gradients. Its loops
+run over neighbouring memory without branches, so they run in vector registers; and a query with few relevant documents has few rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fastrank._kernel import kernel
+
+# Up to this many documents a rank is counted, against all others in vector steps; a longer list is sorted.
+COUNTED = 96
+# Rows of the scratch space of `pair_gradients`, each as long as the longest list.
+SCRATCH = 10
+# Places in this row are what kernels know a metric by.
+METRICS = ("ndcg", "pairwise", "map", "mrr", "err")
+
+
+@kernel
+def _order(scores: Any, start: int, n: int, counted: int, order: Any, scratch: Any) -> None:
+    """order[r] = the document at rank r, counted from 0: scores descending, equal ones as they stand."""
+    if n <= counted:
+        for i in range(n):
+            x = scores[start + i]
+            above = 0
+            for j in range(n):
+                above += scores[start + j] > x
+            for j in range(i):
+                above += scores[start + j] == x
+            order[above] = i
+        return
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for out in range(low, high):
+                if i < middle and (j >= high or scores[start + order[i]] >= scores[start + order[j]]):
+                    scratch[out] = order[i]
+                    i += 1
+                else:
+                    scratch[out] = order[j]
+                    j += 1
+        order[:n] = scratch[:n]
+        width *= 2
+
+
+@kernel
+def _prepare(metric: int, n: int, value: Any, one: Any, two: Any) -> None:
+    """What the change of a metric is looked up in. AP: sum of 1 / rank over the relevant, and their number, down to each rank.
+
+    RR: the first and the second relevant rank, from 0. ERR: the chance to come to each rank.
+    """
+    if metric == 2:
+        total, met = 0.0, 0.0
+        for r in range(n):
+            total += value[r] / (r + 1.0)
+            met += value[r]
+            one[r], two[r] = total, met
+    elif metric == 3:
+        one[0], two[0] = n, n
+        for r in range(n - 1, -1, -1):
+            if value[r] > 0.0:
+                two[0], one[0] = one[0], r
+    elif metric == 4:
+        there = 1.0
+        for r in range(n):
+            one[r] = there
+            there *= 1.0 - value[r]
+
+
+@kernel
+def _gain_row(i: int, stop: int, inverse: float, value: Any, discount: Any, change: Any) -> None:
+    """|Change of NDCG| as document i and one of smaller gain exchange their ranks: difference of gains x of discounts / ideal."""
+    x, d = value[i], discount[i]
+    for b in range(stop):
+        change[b] = max(x - value[b], 0.0) * abs(d - discount[b]) * inverse
+
+
+@kernel
+def _precision_row(i: int, stop: int, inverse: float, value: Any, sums: Any, met: Any, change: Any) -> None:
+    """|Change of AP|: the two precisions at the ranks exchanged, and 1 / rank for every relevant document between."""
+    for b in range(stop):
+        between = sums[i - 1] - sums[b] if b < i else sums[max(b - 1, i)] - sums[i]
+        here = met[i] / (i + 1.0)
+        there = (met[b] + 1.0) / (b + 1.0) if b < i else met[b] / (b + 1.0)
+        moved = there + between - here if b < i else here - there + between
+        change[b] = abs(moved) * inverse if value[b] < value[i] else 0.0
+
+
+@kernel
+def _first_row(i: int, stop: int, value: Any, first: float, second: float, change: Any) -> None:
+    """|Change of RR|: the first relevant rank moves up, or down to the next one."""
+    for b in range(stop):
+        moved = 0.0
+        if b < first:
+            moved = 1.0 / (b + 1.0) - 1.0 / (first + 1.0)
+        elif i == first:
+            moved = 1.0 / (first + 1.0) - 1.0 / (min(float(b), second) + 1.0)
+        change[b] = moved if value[b] < value[i] else 0.0
+
+
+@kernel
+def _cascade_row(i: int, stop: int, value: Any, reached: Any, change: Any) -> None:
+    """|Change of ERR|: reached(a) |p_a - p_b| (1/a - what is gained between them - the chance to come from a to b / b), a above b."""
+    gained, passed = 0.0, 1.0
+    for b in range(i + 1, stop):
+        moved = reached[i] * (1.0 / (i + 1.0) - gained - passed / (b + 1.0))
+        change[b] = max(value[i] - value[b], 0.0) * abs(moved)
+        gained += passed * value[b] / (b + 1.0)
+        passed *= 1.0 - value[b]
+    gained, passed = 0.0, 1.0
+    for a in range(i - 1, -1, -1):
+        if a < stop:
+            moved = reached[a] * (1.0 / (a + 1.0) - gained - passed / (i + 1.0))
+            change[a] = max(value[i] - value[a], 0.0) * abs(moved)
+        gained = value[a] / (a + 1.0) + (1.0 - value[a]) * gained
+        passed *= 1.0 - value[a]
+
+
+@kernel
+def _change_row(metric: int, i: int, stop: int, inverse: float, value: Any, discount: Any, one: Any, two: Any, change: Any) -> None:
+    """change[b] = |change of the metric| as document i and document b exchange their ranks; 0 where b's value is not smaller."""
+    if metric == 0:
+        _gain_row(i, stop, inverse, value, discount, change)
+    elif metric == 1:
+        for b in range(stop):
+            change[b] = 1.0 if value[b] < value[i] else 0.0
+    elif metric == 2:
+        _precision_row(i, stop, inverse, value, one, two, change)
+    elif metric == 3:
+        _first_row(i, stop, value, one[0], two[0], change)
+    else:
+        _cascade_row(i, stop, value, one, change)
+    if i < stop:
+        change[i] = 0.0
+
+
+@kernel
+def _near_row(i: int, stop: int, level: float, slope: float, floor: float, score: Any, power: Any, change: Any, grad: Any, hess: Any,
+              x: Any, y: Any) -> None:  # fmt: skip
+    """Add a row to the documents of smaller value and leave its terms in x and y. power = exp(sigma x score), so rho is a quotient.
+
+    One division a pair: w = 1 / ((e_i + e_b) (level + slope |s_i - s_b|)) gives both 1 / (e_i + e_b) and the score norm.
+    """
+    s, e = score[i], power[i]
+    for b in range(stop):
+        apart = level + slope * abs(s - score[b])
+        both = e + power[b]
+        w = 1.0 / (both * apart)
+        rho = power[b] * w * apart
+        size = change[b] * w * both
+        x[b] = rho * size
+        y[b] = max(rho * (e * w * apart), floor) * size
+        grad[b] += x[b]
+        hess[b] += y[b]
+
+
+@kernel
+def _far_row(i: int, stop: int, sigma: float, level: float, slope: float, floor: float, score: Any, change: Any, grad: Any, hess: Any,
+             x: Any, y: Any) -> None:  # fmt: skip
+    """`_near_row` for scores so far apart that their powers are no doubles."""
+    for b in range(stop):
+        apart = score[i] - score[b]
+        small = math.exp(-abs(sigma * apart))
+        rho = small / (1.0 + small) if apart > 0.0 else 1.0 / (1.0 + small)
+        size = change[b] / (level + slope * abs(apart))
+        x[b] = rho * size
+        y[b] = max(small / ((1.0 + small) * (1.0 + small)), floor) * size
+        grad[b] += x[b]
+        hess[b] += y[b]
+
+
+@kernel
+def _sum(x: Any, stop: int) -> Any:
+    """The sum of the first numbers of an array, in eight chains, so that additions need not wait for one another."""
+    a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    whole = stop - stop % 8
+    for i in range(0, whole, 8):
+        a, b, c, d = a + x[i], b + x[i + 1], c + x[i + 2], d + x[i + 3]
+        e, f, g, h = e + x[i + 4], f + x[i + 5], g + x[i + 6], h + x[i + 7]
+    for i in range(whole, stop):
+        a += x[i]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@kernel
+def _cost_row(i: int, stop: int, slope_of_cost: float, level: float, slope: float, score: Any, change: Any, order: Any, start: int,
+              position: Any, plus: Any, minus: Any, costs: Any) -> Any:  # fmt: skip
+    """The loss of a row, and its share at the positions of both documents, each rid of the other's propensity."""
+    here = position[start + order[i]]
+    loss = 0.0
+    for b in range(stop):
+        if change[b] > 0.0:
+            apart = score[i] - score[b]
+            there = position[start + order[b]]
+            z = slope_of_cost * apart
+            cost = (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) * change[b] / (level + slope * abs(apart))
+            costs[0, here] += cost * minus[there]
+            costs[1, there] += cost * plus[here]
+            loss += cost * plus[here] * minus[there]
+    return loss
+
+
+@kernel
+def _unbias_row(i: int, stop: int, order: Any, start: int, position: Any, plus: Any, minus: Any, change: Any) -> None:
+    """Divide by the propensities of the two positions (given as their inverses)."""
+    weight = plus[position[start + order[i]]]
+    for b in range(stop):
+        change[b] *= weight * minus[position[start + order[b]]]
+
+
+@kernel
+def _fill(scores: Any, values: Any, start: int, n: int, sigma: float, order: Any, value: Any, score: Any, power: Any, grad: Any,
+          hess: Any) -> Any:  # fmt: skip
+    """Lay a query out in rank order. Returns the smallest value."""
+    for r in range(n):
+        value[r], score[r] = values[start + order[r]], scores[start + order[r]]
+        grad[r], hess[r] = 0.0, 0.0
+    middle = score[0] + 0.5 * (score[n - 1] - score[0])
+    lowest = value[0]
+    for r in range(n):
+        power[r] = math.exp(sigma * (score[r] - middle))
+        lowest = min(lowest, value[r])
+    return lowest
+
+
+@kernel
+def _write(
+    start: int, n: int, order: Any, grad: Any, hess: Any, steep: float, curved: float, weights: Any, out_grad: Any, out_hess: Any
+) -> None:
+    """Put gradients back where their documents stand."""
+    if weights.shape[0] == 0:
+        for r in range(n):
+            out_grad[start + order[r]], out_hess[start + order[r]] = grad[r] * steep, hess[r] * curved
+    else:
+        for r in range(n):
+            d = start + order[r]
+            out_grad[d], out_hess[d] = grad[r] * steep * weights[d], hess[r] * curved * weights[d]
+
+
+@kernel
+def pair_gradients(
+    scores: Any, values: Any, inverse: Any, offsets: Any, metric: int, discount: Any, truncation: int, sigma: float, slope: float,
+    floor: float, log_norm: bool, hessian_scale: float, weights: Any, position: Any, plus: Any, minus: Any, cost_slope: float, counted: int,
+    first: int, last: int, order: Any, spare: Any, scratch: Any, out_grad: Any, out_hess: Any, costs: Any, loss: Any,
+) -> None:  # fmt: skip
+    """Fill the gradients of queries first <= q < last. inverse[q] = 0 leaves a query out. position is empty without propensities."""
+    value, score, power, grad, hess, change, one, two, x, y = (
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7], scratch[8], scratch[9]
+    )  # fmt: skip
+    for q in range(first, last):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        if inverse[q] == 0.0:
+            out_grad[start : start + n] = 0.0
+            out_hess[start : start + n] = 0.0
+            continue
+        _order(scores, start, n, counted, order, spare)
+        lowest = _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
+        _prepare(metric, n, value, one, two)
+        apart = score[0] - score[n - 1]
+        level, steep = (0.01, slope) if slope > 0.0 and apart > 0.0 else (1.0, 0.0)
+        total = 0.0
+        for i in range(n):
+            if value[i] == lowest:
+                continue
+            stop = n if i < truncation else min(truncation, n)
+            _change_row(metric, i, stop, inverse[q], value, discount, one, two, change)
+            if costs.shape[1] > 0:
+                loss[q] += _cost_row(i, stop, cost_slope, level, steep, score, change, order, start, position, plus, minus, costs)
+            if position.shape[0] > 0:
+                _unbias_row(i, stop, order, start, position, plus, minus, change)
+            if sigma * apart <= 1200.0:  # exp(600) times what else there may be is still a double
+                _near_row(i, stop, level, steep, floor, score, power, change, grad, hess, x, y)
+            else:
+                _far_row(i, stop, sigma, level, steep, floor, score, change, grad, hess, x, y)
+            row = _sum(x, stop)
+            grad[i] -= row
+            hess[i] += _sum(y, stop)
+            total += row
+        total *= 2.0 * sigma
+        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, weights, out_grad, out_hess)
+
+
+@kernel
+def ideal_sums(
+    values: Any, offsets: Any, discount: Any, cutoff: int, counted: int, first: int, last: int, order: Any, spare: Any, out: Any
+) -> None:
+    """out[q] = sum of values x discounts of the first ranks in the best order; 0 where all values of a query are the same."""
+    for q in range(first, last):
+        start, stop = offsets[q], offsets[q + 1]
+        total = 0.0
+        same = True
+        for i in range(start + 1, stop):
+            same &= values[i] == values[start]
+        if not same and stop - start <= counted:
+            for i in range(start, stop):
+                x = values[i]
+                if x != 0.0:
+                    above = 0
+                    for j in range(start, stop):
+                        above += values[j] > x
+                    for j in range(start, i):
+                        above += values[j] == x
+                    total += x * discount[above] if above < cutoff else 0.0
+        elif not same:
+            _order(values, start, stop - start, counted, order, spare)
+            for r in range(min(cutoff, stop - start)):
+                total += values[start + order[r]] * discount[r]
+        out[q] = total
