@@ -203,7 +203,7 @@ def _steps(name: str, log: ClickLog, priors: Priors, gamma: float | None, thread
         cure = f"Cut the lists at {DEEPEST_OF_UBM} rows, or fit pbm."
         raise InputError(f"ubm has a parameter for every two ranks, too many for lists of {log.n_positions} rows. {cure}")
     if name in ("pbm", "ubm"):
-        return CellSteps(log.cells(int(name == "ubm")), log.n_positions, priors, threads)
+        return CellSteps(log.cells(int(name == "ubm"), threads=threads), log.n_positions, priors, threads)
     # A user who never leaves but content has seen all of a list without clicks.
     sure = gamma == 1.0
     passed, below = (EXAMINED_SKIPS, (SKIP_BELOW,)) if sure else ((SKIP_ABOVE, SKIP_BETWEEN), (SKIP_BELOW, SKIP_ALONE))

@@ -226,13 +226,13 @@ class ClickLog:
         """float64[n_sessions]: the weights, 1 where none were given."""
         return frozen(np.ones(self.n_sessions), np.float64) if self.weight is None else self.weight
 
-    def cells(self, order: int = 0) -> Cells:
+    def cells(self, order: int = 0, *, threads: int | None = None) -> Cells:
         """Rows added up by pair and position (order 0), and by the position clicked last before (order 1). Kept once made."""
         if order not in (0, 1):
             raise InputError(f"order must be 0 (by position) or 1 (by position and the click before), not {order!r}.")
         name = f"_cells_{order}"
         if name not in self.__dict__:
-            made = add_up(self.qd, self.n_pairs, self.offsets, self.position, self.click, self.weight, order=order)
+            made = add_up(self.qd, self.n_pairs, self.offsets, self.position, self.click, self.weight, order=order, threads=threads)
             self.__dict__[name] = made
         cells: Cells = self.__dict__[name]
         return cells
