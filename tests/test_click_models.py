@@ -223,7 +223,7 @@ def test_a_model_keeps_nothing_that_can_be_written_to() -> None:
 
 def test_models_tell_what_they_are() -> None:
     assert repr(ClickModel("gctr", exam=0.3)) == "ClickModel('gctr')"
-    assert repr(ClickModel("cm", attr=[0.5], docs=["a"], queries=["q"])) == "ClickModel('cm', 1 pairs of query and document)"
+    assert repr(ClickModel("cm", attr=[0.5], docs=["a"], queries=["q"])) == "ClickModel('cm', 1 pair of query and document)"
     assert (
         repr(ClickModel("rctr", exam=[0.3, 0.2], n_iterations=3, converged=False))
         == "ClickModel('rctr', 2 ranks, 3 iterations, not converged)"

@@ -199,12 +199,16 @@ class ClickModel:
         return load(path)
 
     def __repr__(self) -> str:
+        def counted(n: int, what: str, more: str = "") -> str:
+            return f"{n} {what}{'' if n == 1 else 's'}{more}"
+
         parts = [repr(self.name)]
         if self.attr is not None:
-            parts.append(f"{len(self.attr)} {'documents' if self.queries is None else 'pairs of query and document'}")
-        parts.extend(f"{len(getattr(self, kind))} ranks" for kind, need in NEEDS[self.name].items() if need in ("rank", "last"))
+            kind = ("document",) if self.queries is None else ("pair", " of query and document")
+            parts.append(counted(len(self.attr), *kind))
+        parts.extend(counted(len(getattr(self, kind)), "rank") for kind, need in NEEDS[self.name].items() if need in ("rank", "last"))
         if self.n_iterations:
-            parts.append(f"{self.n_iterations} iterations{'' if self.converged else ', not converged'}")
+            parts.append(counted(self.n_iterations, "iteration", "" if self.converged else ", not converged"))
         return f"ClickModel({', '.join(parts)})"
 
 
