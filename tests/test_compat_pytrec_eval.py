@@ -74,6 +74,11 @@ def test_nothing_in_common_is_an_empty_result(run: Any) -> None:
     assert ours.RelevanceEvaluator(QRELS, {"map"}).evaluate(run) == {}
 
 
+def test_empty_lists_alone_have_every_key(theirs: Any) -> None:
+    for nickname in ("all_trec", "set", "official"):
+        agree(*(library.RelevanceEvaluator(QRELS, {nickname}).evaluate({"q1": {}, "q0": {}}) for library in (ours, theirs)))
+
+
 def test_an_empty_list_counts_zero(theirs: Any) -> None:
     measures = {"map", "ndcg", "P.5", "set_P", "bpref", "infAP", "utility", "num_ret", "recip_rank"}
     run: dict[str, dict[str, float]] = {"q1": {}}

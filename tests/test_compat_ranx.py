@@ -103,6 +103,13 @@ def test_arrays_of_ids_and_numbers() -> None:
     assert ours.evaluate(ragged, [np.array([[1, 0.5], [2, 0.6]]), np.array([[2, 0.5]])], "recall", return_mean=False).tolist() == [1, 0.5]
 
 
+def test_a_document_that_stands_twice_in_an_array_counts_at_its_first_place() -> None:
+    qrels = [np.array([[3, 1], [6, 1], [6, 1]]), np.array([[4, 1]]), np.array([[-(2.0**63), 1], [2.0**63, 1]])]
+    run = [np.array([[1, 1], [3, 1], [3, 1], [4, 1]]), np.array([[1, 1], [1, 1], [1, 1], [4, 1]]), np.array([[2.0**63, 1]])]
+    assert ours.evaluate(qrels, run, "mrr", return_mean=False).tolist() == [1 / 2, 1 / 4, 1.0]
+    assert ours.evaluate(qrels, run, "recall", return_mean=False).tolist() == [1 / 2, 1.0, 1 / 2]
+
+
 def test_other_queries_are_an_error_or_are_made_comparable() -> None:
     qrels, run = ours.Qrels({**QRELS, "q_3": {"d": 1}}), {**RUN, "q_9": {"d": 1.0}}
     for given in (ours.Run(run), run):

@@ -20,6 +20,7 @@ Dicts = dict[str, dict[str, Any]]
 _KINDS = ("json", "trec", "gz", "parquet")
 _EXTENSIONS = {"txt": "trec", "parq": "parquet"}
 _COLUMNS = ("q_id", "doc_id", "score")
+_LARGEST_ID = 2.0**63 - 2.0**10
 
 
 class _Scored(abc.ABC):
@@ -377,11 +378,27 @@ def as_run(given: Any) -> judgements.Run:
         return run_of(given, exact=False)
     query_ids, doc_ids, scores, offsets = _of_rows(given)
     places = np.arange(len(scores), dtype=np.float64)
-    return judgements.Run.from_arrays(query_ids, doc_ids, -places, offsets=offsets)
+    return judgements.Run.from_arrays(query_ids, _each_once(doc_ids, offsets), -places, offsets=offsets)
+
+
+def _each_once(doc_ids: np.ndarray, offsets: np.ndarray) -> Any:
+    """Ids of which none stands twice in a query: the first place of a document is its own, at others stands one that nobody judged."""
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((doc_ids, query))
+    again = np.zeros(len(doc_ids), bool)
+    again[order[1:]] = (np.diff(doc_ids[order]) == 0) & (np.diff(query[order]) == 0)
+    if not again.any():
+        return doc_ids
+    return [
+        f"{doc_id} again at {row}" if twin else str(doc_id)
+        for row, (doc_id, twin) in enumerate(zip(doc_ids.tolist(), again.tolist(), strict=True))
+    ]
 
 
 def _of_rows(given: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     arrays = [np.asarray(rows, np.float64).reshape(-1, 2) for rows in given]
     whole = np.concatenate(arrays) if arrays else np.empty((0, 2))
     offsets = np.append(0, np.cumsum([len(rows) for rows in arrays], dtype=np.int64))
-    return np.arange(len(arrays)), whole[:, 0].astype(np.int64), whole[:, 1], offsets
+    # Hashes as doubles may be 2^63, which no integer is.
+    ids = np.clip(whole[:, 0], -_LARGEST_ID, _LARGEST_ID).astype(np.int64)
+    return np.arange(len(arrays)), ids, whole[:, 1], offsets
