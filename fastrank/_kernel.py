@@ -12,6 +12,7 @@ import functools
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -270,8 +271,7 @@ def _bits_at_least(values: Any, place: Any, least: Any) -> Any:
     return np.packbits((read >= least) | (read < 0), bitorder="little").view("<u8")[0]
 
 
-# Lanes of one vector step: sixteen 32-bit numbers are a full register of the widest machines, and two or four of narrower ones.
-LANES = 16
+LANES = 16  # 32-bit numbers in a register of the widest machines; elsewhere one step takes two or four
 
 
 def _lanes(builder: Any, pointed: Any, place: Any, n: int) -> Any:
@@ -453,15 +453,22 @@ def map_blocks(work: Callable[[int, int], None], offsets: np.ndarray, *, documen
             work(first, last)
         return
     pool = _shared_pool(size)
-    slots = [blocks[i::size] for i in range(size)]
-    pending: list[Future[None]] = []
+    waiting, pending = deque(blocks), list[Future[None]]()
 
-    def run(slot: list[tuple[int, int]]) -> None:
-        for first, last in slot:
-            work(first, last)
+    def run() -> None:
+        while waiting:  # not a share of the blocks each: lists of very different lengths keep all threads busy to the end
+            try:
+                first, last = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                work(first, last)
+            except BaseException:
+                waiting.clear()
+                raise
 
     try:
-        pending.extend(pool.submit(run, slot) for slot in slots)
+        pending.extend(pool.submit(run) for _ in range(size))
         for future in pending:
             future.result()
     finally:

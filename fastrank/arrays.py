@@ -157,10 +157,44 @@ def narrow(labels: Any, codes: Any, found: Any) -> None:
     found[0], found[1], found[2] = low, high, wrong
 
 
+@kernel
+def byte_range(labels: Any, found: Any) -> None:
+    """found = the lowest and the highest of at least one byte, in one pass."""
+    low = high = labels[0]
+    for i in range(labels.shape[0]):
+        low, high = min(low, labels[i]), max(high, labels[i])
+    found[0], found[1] = low, high
+
+
+@kernel
+def size_range(offsets: Any, found: Any) -> None:
+    """found = the least and the greatest step from one offset to the next; zero without steps."""
+    least = most = np.int64(0) if offsets.shape[0] < 2 else offsets[1] - offsets[0]
+    for i in range(offsets.shape[0] - 1):
+        size = offsets[i + 1] - offsets[i]
+        least, most = min(least, size), max(most, size)
+    found[0], found[1] = least, most
+
+
+def sizes_between(offsets: np.ndarray) -> tuple[int, int]:
+    """The least and the greatest size that int64 offsets leave between them, read once."""
+    found = np.empty(2, np.int64)
+    size_range(frozen(offsets, np.int64), found)
+    least, most = found.tolist()
+    return least, most
+
+
 def label_codes(label: np.ndarray) -> tuple[np.ndarray, float, float] | None:
-    """Labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255."""
-    codes, found = np.empty(len(label), np.uint8), np.zeros(3, np.int64)
-    narrow(label, codes, found)
+    """Labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255.
+
+    There must be a label.
+    """
+    codes, found = label, np.zeros(3, np.int64)
+    if label.dtype == np.uint8:
+        byte_range(label, found)
+    else:
+        codes = np.empty(len(label), np.uint8)
+        narrow(label, codes, found)
     low, high, wrong = found.tolist()
     return None if wrong else (codes, float(low), float(high))
 
@@ -175,14 +209,18 @@ def score_array(array: np.ndarray) -> np.ndarray:
         return frozen(np.unique(array, return_inverse=True)[1].reshape(array.shape), "int64")
     if kind == "f":
         return frozen(array, "float32" if size <= 4 else "float64")
-    if kind == "u" and size == 8:
+    if kind == "u" and size == 8 and array.size and array.max() >= 1 << 63:
         return frozen((array.astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64), "int64")
     return frozen(array, "float32" if size <= 2 else "int64")
 
 
 def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
     """A contiguous, aligned, read-only view or copy of one dtype: one array kind, so one compiled signature."""
-    # carray: contiguous, aligned and writeable; NumPy's own `require` costs more than a small batch.
-    view = array.view() if array.dtype == dtype and array.flags.carray else np.require(array, dtype, ["C", "A"]).view()
+    flags = array.flags
+    if array.dtype != dtype or not (flags.c_contiguous and flags.aligned):
+        array = np.require(array, dtype, ["C", "A"])
+    elif not flags.writeable and type(array) is np.ndarray:
+        return array
+    view = array.view(np.ndarray)
     view.flags.writeable = False
     return view

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank.arrays import as_array, frozen, label_array, label_codes, score_array
+from fastrank.arrays import as_array, frozen, label_array, label_codes, score_array, sizes_between
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.groups import Groups
@@ -102,10 +102,16 @@ class QueryBatch:
     @functools.cached_property
     def longest(self) -> int:
         """Most documents that any query has, unretrieved ones included."""
-        sizes = np.diff(self.offsets)
-        if self.unretrieved_offsets is not None:
-            sizes = sizes + np.diff(self.unretrieved_offsets)
-        return int(sizes.max(initial=0))
+        if self.unretrieved_offsets is None:
+            return sizes_between(self.offsets)[1]
+        return int((np.diff(self.offsets) + np.diff(self.unretrieved_offsets)).max(initial=0))
+
+    @functools.cached_property
+    def distinct_labels(self) -> np.ndarray:
+        """Every label that occurs, ascending, float64. Finding them costs a sort."""
+        labels = np.unique(self.labels[~np.isnan(self.labels)] if self.labels.dtype.kind == "f" else self.labels)
+        extra = self.unretrieved_labels
+        return labels.astype(np.float64) if extra is None else np.union1d(labels, extra[~np.isnan(extra)]).astype(np.float64)
 
 
 def _are_whole(labels: np.ndarray) -> bool:
@@ -158,9 +164,13 @@ def make_batch(
         bounds = _bounds(offsets, sizes, n)
     rows = _Rows(label, unjudged, score, absent, order)
     place = _Place(bounds, ids, order, source_row)
-    batch = _lay_out(rows, bounds, place, convention, judged_only, doc_ids)
-    return replace(
-        batch,
+    return _lay_out(
+        rows,
+        bounds,
+        place,
+        convention,
+        judged_only,
+        doc_ids,
         query_ids=ids,
         weights=_weights(weights, bounds, order),
         by=_slices(by, bounds, order),
@@ -202,10 +212,10 @@ class _Place:
         return f"{self.query(row)}, document {row - int(self.bounds[q])} (row {given})"
 
 
-def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any) -> QueryBatch:
+def _lay_out(
+    rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any, **per_query: Any
+) -> QueryBatch:
     """Check labels and scores, drop what does not take part, and put judged documents without a score aside."""
-    import pyarrow as pa
-
     label, smallest, largest = _checked_labels(rows, place, convention)
     score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place)
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
@@ -227,10 +237,11 @@ def _lay_out(rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convent
         frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), np.int64),
         unretrieved_labels=None if set_aside is None else frozen(label[set_aside], label.dtype),
         unretrieved_offsets=None if set_aside is None else frozen(_bounds_of_kept(set_aside, bounds), np.int64),
-        doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(pa.array(np.flatnonzero(kept)))),
+        doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(np.flatnonzero(kept))),
         smallest_label=smallest,
         largest_label=largest,
         pooled=convention.trec,
+        **per_query,
     )
 
 
@@ -243,7 +254,7 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
-    if rows.unjudged is None and label.size and label.dtype != np.uint8 and (found := label_codes(label)) is not None:
+    if rows.unjudged is None and label.size and (found := label_codes(label)) is not None:
         return found
     judged = label if rows.unjudged is None else label[~rows.unjudged]
     smallest, largest = (float(judged.min()), float(judged.max())) if judged.size else (0.0, 0.0)
@@ -298,7 +309,7 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
         if wrong.any():
             raise InputError(f"{name} must be whole numbers: {name}[{_first(wrong, None)}] is not.")
         array = np.clip(array, -_FAR, _FAR)
-    counts = array.astype(np.int64)
+    counts = array.astype(np.int64, copy=False)
     if sizes is not None:
         if np.any(counts < 0):
             place = _first(counts < 0, None)
@@ -310,9 +321,8 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
         return bounds
     if counts.size == 0:
         raise InputError("offsets must have one entry more than there are queries, the first 0; for no query at all give [0].")
-    down = np.flatnonzero(counts[1:] < counts[:-1])
-    if down.size:
-        i = int(down[0]) + 1
+    if sizes_between(counts)[0] < 0:
+        i = _first(counts[1:] < counts[:-1], None) + 1
         where = f"offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}"
         raise InputError(f"offsets must not decrease: {where}. For group sizes use sizes=.")
     if counts[0] != 0:

@@ -74,11 +74,8 @@ class Plan:
             if group.rule == "docid" and batch.doc_ids is None and batch.settle is None:
                 raise InputError("ties='docid' orders equal scores by document id: give doc_ids=, or another rule with ties=.")
 
-        @functools.cache
         def distinct() -> np.ndarray:
-            labels = np.unique(batch.labels[~np.isnan(batch.labels)] if batch.labels.dtype.kind == "f" else batch.labels)
-            extra = batch.unretrieved_labels
-            return labels.astype(np.float64) if extra is None else np.union1d(labels, extra[~np.isnan(extra)]).astype(np.float64)
+            return batch.distinct_labels
 
         for metric in self.metrics:
             metric.check_labels(batch.largest_label, distinct)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastrank._kernel import map_blocks
+from fastrank._kernel import available_threads, map_blocks
 from fastrank.arrays import frozen
 from fastrank.evaluation import Bounds, Evaluation, Note
 from fastrank.gains import Gain
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
 BLOCK = 262_144
+# Queries in turn where documents do not matter.
+QUERIES = 32_768
 
 
 class Counts(NamedTuple):
@@ -177,7 +179,13 @@ def run_blocks(work: Run, threads: int | None) -> None:
     def block(first: int, last: int) -> None:
         work.block(Judged(work.batch, first, last, work.plan.least))
 
-    map_blocks(block, work.batch.offsets, documents=BLOCK, threads=threads)
+    batch, size = work.batch, threads or available_threads()
+    n_documents = int(batch.offsets[-1])
+    # The fewer blocks the less Python, as long as every thread has some and what passes between kernels stays near. Without scores that
+    # is a few columns a query and nothing of a document's size.
+    most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(batch.n_queries, 1))
+    documents = max(BLOCK, min(n_documents // (4 * size), most))
+    map_blocks(block, work.batch.offsets, documents=documents, threads=threads)
 
 
 def run(plan: Plan, batch: QueryBatch, threads: int | None) -> Evaluation:

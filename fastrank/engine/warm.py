@@ -45,7 +45,7 @@ def warm_up() -> WarmUp:
     metrics = parse_metrics([*(metric() for metric in families.values() if not metric.grouped), "nDCG@3", "nDCG@20%"])
     random = np.random.default_rng(0)
     # Two long queries, whose places are found by sorting, and many short ones, by counting.
-    sizes = [300, 300] + [5] * 100
+    sizes = [600, 600] + [5] * 100
     n = sum(sizes)
     labels, scores = random.integers(0, 2, n), random.integers(0, 50, n)
     for label_type in LABEL_TYPES:

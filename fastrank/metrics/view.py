@@ -12,18 +12,40 @@ import numpy as np
 
 from fastrank.gains import Discount, Gain, discounts, gain_table, rises
 from fastrank.metrics.base import Cutoff, Request
-from fastrank.metrics.walk import ideal_walk, walk_in_order, walk_placed, walk_ties
-from fastrank.ranking.standing import WHOLE, Judged, JudgedRanks, stand
+from fastrank.metrics.walk import ideal_of_labels, ideal_walk, walk_in_order, walk_placed, walk_ties
+from fastrank.ranking.standing import WHOLE, Judged, JudgedRanks, own_lines, stand
 
 
-class Columns(NamedTuple):
+class Columns:
     """What the walk wrote for one cutoff, float64[n_queries] each."""
 
-    hits: np.ndarray
-    dcg: np.ndarray
-    precisions: np.ndarray
-    reciprocal_rank: np.ndarray
-    success: np.ndarray
+    def __init__(self, written: np.ndarray, place: int) -> None:
+        self._written, self._place = written, place
+
+    @property
+    def hits(self) -> np.ndarray:
+        """Relevant documents met."""
+        return self._written[0, self._place]
+
+    @property
+    def dcg(self) -> np.ndarray:
+        """Sum of gain times discount."""
+        return self._written[1, self._place]
+
+    @property
+    def precisions(self) -> np.ndarray:
+        """Sum of the precisions at relevant documents."""
+        return self._written[2, self._place]
+
+    @property
+    def reciprocal_rank(self) -> np.ndarray:
+        """1 over the rank of the first relevant document, 0 without one."""
+        return self._written[3, self._place]
+
+    @property
+    def success(self) -> np.ndarray:
+        """Whether a relevant document was met: 1 or 0."""
+        return self._written[4, self._place]
 
 
 class Walk(NamedTuple):
@@ -83,7 +105,7 @@ class View:
         self._ranks = ranks
         self._answers = answers
         self._n_ranks = n_ranks
-        self._made: dict[tuple[Walk, int], Columns] = {}
+        self._made: dict[Walk, np.ndarray] = {}
         # What metrics work out from where the documents stand.
         self.kept: dict[object, Any] = {}
 
@@ -124,35 +146,34 @@ class View:
     def columns(self, request: Request) -> Columns:
         """The walk's answer to a request that the plan knew of."""
         found, place = self._answers[request]
-        columns = self._made.get((found, place))
-        if columns is None:
+        made = self._made.get(found)
+        if made is None:
             rel = np.inf if found.rel is None else found.rel
             if self._is_in_order(found):
                 made = self._walk_in_order(found, rel)
             else:
                 made = self._walk(rel, found.gain, found.discount, self.limits(found.cutoffs))
-            for each in range(made.shape[1]):
-                self._made[found, each] = Columns(*made[:, each])
-            columns = self._made[found, place]
-        return columns
+            self._made[found] = made
+        return Columns(made, place)
 
     def at(self, limits: np.ndarray, rel: float) -> Columns:
         """A walk with a cutoff of its own for each query, for metrics that cut at a number of relevant documents."""
         limits = limits if self.depth is None else np.minimum(limits, self.depth)
-        return Columns(*self._walk(rel, None, None, (limits.reshape(-1, 1), 1))[:, 0])
+        return Columns(self._walk(rel, None, None, (limits.reshape(-1, 1), 1)), 0)
 
     def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> np.ndarray:
         ranks = self.ranks
         gains = np.zeros(len(ranks.label)) if gain is None else self.judged.gains(ranks.label, gain)
         table = discounts(discount or "zipf", self._n_ranks)
         cutoffs, stride = limits
-        out = np.empty((5, cutoffs.shape[1], self.n_queries))
+        shape = (5, cutoffs.shape[1], self.n_queries)
+        out = np.empty(math.prod(shape))
         if ranks.shared:
             spans = (ranks.rank, ranks.span, gains, ranks.label, ranks.starts)
-            walk_ties(*spans, rel, table, cutoffs, stride, *out, np.empty(2))
+            walk_ties(*spans, rel, table, cutoffs, stride, out, own_lines(2))
         else:
-            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, *out)
-        return out
+            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, out)
+        return out.reshape(shape)
 
     def _is_in_order(self, walk: Walk) -> bool:
         """Whether a walk may go down the labels themselves: they stand in rank order, are small whole numbers, and none is elsewhere.
@@ -169,9 +190,9 @@ class View:
         out, n_relevant = np.empty(math.prod(shape)), np.empty(self.n_queries, np.int64)
         gains = gain_table(walk.gain, judged.codes)
         least_code = math.ceil(min(max(rel, 0.0), judged.codes))
-        best, table = np.empty(judged.longest + 8), discounts(walk.discount or "zipf", self._n_ranks)
+        best, table = own_lines(judged.longest + 8), discounts(walk.discount or "zipf", self._n_ranks)
         fixed = (judged.labels, judged.offsets, judged.bound, least_code, gains, table, _shared_cutoffs(walk.cutoffs, None)[0])
-        walk_in_order(*fixed, np.zeros(judged.codes, np.int64), best, out, n_relevant)
+        walk_in_order(*fixed, own_lines(judged.codes, np.int64), best, out, n_relevant)
         columns = out.reshape(shape)
         if walk.rel is not None:
             judged.kept["relevant", walk.rel] = n_relevant
@@ -190,13 +211,21 @@ class View:
         if key not in kept and (request := Request(k, gain=gain, discount=discount)) in self._answers:
             self.columns(request)
         if key not in kept:
-            gains = self.judged.ideal_gains(gain)
-            cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (_shared_cutoffs((k,), None), 0)
-            out = np.empty((1, self.n_queries))
-            n_documents = self.judged.list_size + self.judged.n_unretrieved
-            ideal_walk(gains, self.judged.all_starts, n_documents, discounts(discount, self._n_ranks), cutoffs, stride, out)
-            kept[key] = out[0]
+            kept[key] = self._ideal(gain, discounts(discount, self._n_ranks), k)
         return kept[key]
+
+    def _ideal(self, gain: Gain, discount: np.ndarray, k: Cutoff) -> np.ndarray:
+        judged, out = self.judged, np.empty((1, self.n_queries))
+        if judged.codes and rises(gain) and not isinstance(k, Fraction):
+            most = int((judged.all_starts[1:] - judged.all_starts[:-1]).max(initial=0))
+            room = own_lines(judged.codes, np.int64), own_lines(most + 8)
+            listed = judged.all_labels, judged.all_starts, gain_table(gain, judged.codes)
+            ideal_of_labels(*listed, discount, _shared_cutoffs((k,), None)[0], *room, out[0])
+            return out[0]
+        gains = judged.ideal_gains(gain)
+        cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (_shared_cutoffs((k,), None), 0)
+        ideal_walk(gains, judged.all_starts, judged.list_size + judged.n_unretrieved, discount, cutoffs, stride, out)
+        return out[0]
 
     def divided_by_ideal(self, dcg: np.ndarray, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
         """dcg over the ideal, 0 where there is no ideal."""

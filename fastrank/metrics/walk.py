@@ -16,31 +16,29 @@ from fastrank._kernel import bits_at_least, kernel, pointer, trailing_zeros
 
 @kernel
 def walk_placed(
-    rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any,
-    precisions: Any, rr: Any, success: Any,
+    rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, out: Any
 ) -> None:  # fmt: skip
-    """Fill the columns for documents that no longer tie. Cutoffs ascend; query q has cutoffs[q * stride]: stride 0 shares one row."""
-    for q in range(starts.shape[0] - 1):
+    """Fill the columns for documents that no longer tie. Cutoffs ascend; query q has cutoffs[q * stride]: stride 0 shares one row.
+
+    out is flat: per column, then per cutoff, a value a query.
+    """
+    n_queries, n_cutoffs = starts.shape[0] - 1, cutoffs.shape[1]
+    ranks, gains, labels, weight, written = pointer(rank), pointer(gain), pointer(label), pointer(discount), pointer(out)
+    for q in range(n_queries):
         i, stop = starts[q], starts[q + 1]
-        n_met = 0
-        total = 0.0
-        precision = 0.0
-        first = 0.0
-        for c in range(hits.shape[0]):
+        n_met = first = np.int64(0)
+        total = precision = 0.0
+        for c in range(n_cutoffs):
             k = cutoffs[q * stride, c]
-            while i < stop and rank[i] <= k:
-                total += gain[i] * discount[rank[i] - 1]
-                if label[i] >= rel:
+            while i < stop and ranks[i] <= k:
+                place = ranks[i]
+                total += gains[i] * weight[place - 1]
+                if labels[i] >= rel:
                     n_met += 1
-                    precision += n_met / rank[i]
-                    if n_met == 1:
-                        first = 1.0 / rank[i]
+                    precision += n_met / place
+                    first = place if n_met == 1 else first
                 i += 1
-            hits[c, q] = n_met
-            dcg[c, q] = total
-            precisions[c, q] = precision
-            rr[c, q] = first
-            success[c, q] = n_met > 0
+            _write_placed(written, c * n_queries + q, n_cutoffs * n_queries, n_met, total, precision, first)
 
 
 @kernel
@@ -65,12 +63,13 @@ def _block(gain: Any, label: Any, rank: Any, span: Any, i: int, stop: int, rel: 
 
 @kernel
 def walk_ties(
-    rank: Any, span: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, hits: Any, dcg: Any,
-    precisions: Any, rr: Any, success: Any, block: Any,
+    rank: Any, span: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, out: Any,
+    block: Any,
 ) -> None:  # fmt: skip
     """As `walk_placed`, in expectation over the orders of equal scores. A document alone gives the same bits as there."""
-    n_cutoffs = hits.shape[0]
-    for q in range(starts.shape[0] - 1):
+    n_queries, n_cutoffs = starts.shape[0] - 1, cutoffs.shape[1]
+    written, step = pointer(out), n_cutoffs * n_queries
+    for q in range(n_queries):
         i, stop = starts[q], starts[q + 1]
         c = 0
         before, total, precision, expected_rr, found = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -81,7 +80,7 @@ def walk_ties(
             unmet = 1.0  # chance that none of the block's relevant documents has come yet
             for j in range(1, n + 1):
                 while c < n_cutoffs and cutoffs[q * stride, c] < above + j:
-                    _write(q, c, before + r * (j - 1) / n, total, precision, expected_rr, found, hits, dcg, precisions, rr, success)
+                    _write(written, c * n_queries + q, step, before + r * (j - 1) / n, total, precision, expected_rr, found)
                     c += 1
                 if c == n_cutoffs:
                     break
@@ -96,20 +95,23 @@ def walk_ties(
                         found = 1.0 - unmet
             before += r
         while c < n_cutoffs:
-            _write(q, c, before, total, precision, expected_rr, found, hits, dcg, precisions, rr, success)
+            _write(written, c * n_queries + q, step, before, total, precision, expected_rr, found)
             c += 1
 
 
 @kernel
-def _write(
-    q: int, c: int, n_met: float, total: float, precision: float, first: float, found: float, hits: Any, dcg: Any, precisions: Any,
-    rr: Any, success: Any,
-) -> None:  # fmt: skip
-    hits[c, q] = n_met
-    dcg[c, q] = total
-    precisions[c, q] = precision
-    rr[c, q] = first
-    success[c, q] = found
+def _write_placed(out: Any, place: int, step: int, n_met: int, total: float, precision: float, first: int) -> None:
+    found = 1.0 if n_met > 0 else 0.0
+    _write(out, place, step, n_met, total, precision, found / max(first, 1), found)
+
+
+@kernel
+def _write(out: Any, place: int, step: int, n_met: float, total: float, precision: float, first: float, found: float) -> None:
+    out[place] = n_met
+    out[place + step] = total
+    out[place + 2 * step] = precision
+    out[place + 3 * step] = first
+    out[place + 4 * step] = found
 
 
 @kernel
@@ -167,19 +169,9 @@ def walk_in_order(
                     bits &= bits - np.uint64(1)
                 d += 64
             d = end
-            _write_flat(written, c * n_queries + q, n_cutoffs * n_queries, n_met, total, precision, first)
+            _write_placed(written, c * n_queries + q, n_cutoffs * n_queries, n_met, total, precision, first)
         _add_labels(labels, d, stop, least, counts)
         n_relevant[q] = _ideal(counts, gain, rel, weight, cutoffs, pointer(best), written, 5 * n_cutoffs * n_queries + q, n_queries)
-
-
-@kernel
-def _write_flat(out: Any, place: int, step: int, n_met: int, total: float, precision: float, first: int) -> None:
-    found = 1.0 if n_met > 0 else 0.0
-    out[place] = n_met
-    out[place + step] = total
-    out[place + 2 * step] = precision
-    out[place + 3 * step] = found / max(first, 1)
-    out[place + 4 * step] = found
 
 
 @kernel
@@ -202,6 +194,22 @@ def _add_labels(labels: Any, d: int, stop: int, least: Any, counts: Any) -> None
             counts[np.int64(labels[d + np.int64(trailing_zeros(bits))])] += 1
             bits &= bits - np.uint64(1)
         d += 64
+
+
+@kernel
+def ideal_of_labels(
+    label: Any, starts: Any, gain: Any, discount: Any, cutoffs: Any, histogram: Any, best: Any, out: Any
+) -> None:  # fmt: skip
+    """As `ideal_walk` for labels that are whole numbers, where gain[label] does not fall with the label. Nothing is sorted.
+
+    histogram is zero before and after; best has room for 8 more than the most documents of a query.
+    """
+    n_queries = starts.shape[0] - 1
+    y, counts, room, written = pointer(label), pointer(histogram), pointer(best), pointer(out)
+    for q in range(n_queries):
+        for i in range(starts[q], starts[q + 1]):
+            counts[np.int64(y[i])] += 1
+        _ideal(counts, gain, 0, pointer(discount), cutoffs, room, written, q, n_queries)
 
 
 @kernel

@@ -25,6 +25,7 @@ def rank_shared(
     alone; above and equal have room for 16 more than that, padded for 32 more than the longest list. n_tied[0] counts the queries with
     equal scores at one of the counted documents.
     """
+    tied = 0
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
         if r == 0 or r > most:
@@ -32,7 +33,8 @@ def rank_shared(
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         _load(scores, start, n, padded)
         _count(scores, mine, padded, start, n, row, low, r, above, equal)
-        n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
+        tied += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
+    n_tied[0] = tied
 
 
 @kernel
@@ -41,6 +43,7 @@ def rank_input(
     rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand in the order of the input."""
+    tied = 0
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
         if r == 0 or r > most:
@@ -55,7 +58,8 @@ def rank_input(
                 for d in range(start, row[low + i]):
                     n_earlier = np.int32(n_earlier + (scores[d] == x))
                 above[i] += n_earlier
-        n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
+        tied += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
+    n_tied[0] = tied
 
 
 @kernel
@@ -64,6 +68,7 @@ def rank_docid(
     rank: Any, span: Any, label_out: Any, row_out: Any, n_tied: Any, text: Any, id_start: Any, id_stop: Any,
 ) -> None:  # fmt: skip
     """As `rank_shared`, but equal scores stand by document id, the larger in bytes first. Only ids of equal scores are compared."""
+    tied = 0
     for q in range(offsets.shape[0] - 1):
         low, r = starts[q], starts[q + 1] - starts[q]
         if r == 0 or r > most:
@@ -77,26 +82,8 @@ def rank_docid(
                 for d in range(start, start + n):
                     if scores[d] == scores[own]:
                         above[i] += _larger_id(text, id_start[d], id_stop[d], id_start[own], id_stop[own])
-        n_tied[0] += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
-
-
-@kernel
-def arrange_many(
-    above: Any, equal: Any, starts: Any, most: int, label: Any, row: Any, order: Any, scratch: Any, rank: Any, span: Any,
-    label_out: Any, row_out: Any, n_tied: Any,
-) -> None:  # fmt: skip
-    """Write the queries that `rank_shared` left alone, whose documents have been counted otherwise."""
-    for q in range(starts.shape[0] - 1):
-        low, high = starts[q], starts[q + 1]
-        if high - low <= most:
-            continue
-        _sort_many(above, label, low, high, order, scratch)
-        tied = False
-        for i in range(low, high):
-            e = order[i]
-            rank[i], span[i], label_out[i], row_out[i] = above[e] + 1, equal[e], label[e], row[e]
-            tied |= equal[e] > 1
-        n_tied[0] += tied
+        tied += _write(above, equal, label, row, low, r, rank, span, label_out, row_out)
+    n_tied[0] = tied
 
 
 @kernel
@@ -182,34 +169,6 @@ def _order_by_label(rank: Any, label: Any, row: Any, low: int, high: int) -> Non
             j -= 1
         label[j] = y
         row[j] = d
-
-
-@kernel
-def _sort_many(above: Any, label: Any, low: int, high: int, order: Any, scratch: Any) -> None:
-    """Order by the number above, then by label, merging bottom up."""
-    for i in range(low, high):
-        order[i] = i
-    width = 1
-    while width < high - low:
-        for first in range(low, high, 2 * width):
-            middle = min(first + width, high)
-            last = min(first + 2 * width, high)
-            i = first
-            j = middle
-            for out in range(first, last):
-                if i < middle and (j >= last or not _before(above, label, order[j], order[i])):
-                    scratch[out] = order[i]
-                    i += 1
-                else:
-                    scratch[out] = order[j]
-                    j += 1
-        order[low:high] = scratch[low:high]
-        width *= 2
-
-
-@kernel
-def _before(above: Any, label: Any, i: int, j: int) -> Any:
-    return above[i] < above[j] or (above[i] == above[j] and label[i] > label[j])
 
 
 @kernel
