@@ -152,6 +152,13 @@ def test_measures_of_judges(tmp_path: Path) -> None:
     assert call("-m", "prefs_simp", *judges).code == 4
 
 
+def test_ids_and_tags_that_are_no_utf8_keep_their_bytes(tmp_path: Path) -> None:
+    output: list[bytes] = []
+    files = write(tmp_path, b"q\xff 0 d 1\n", b"q\xff Q0 d 1 1 t\xfe\n")
+    assert main(["-q", "-m", "runid", "-m", "num_ret", *files], output.append, print) == 0
+    assert output[0].split() == [b"num_ret", b"q\xff", b"1", b"runid", b"all", b"t\xfe", b"num_ret", b"all", b"1"]
+
+
 def test_standard_input_and_packed_files(files: tuple[str, str]) -> None:
     qrels = files[0]
     Path(qrels).write_bytes(gzip.compress(QRELS))

@@ -312,7 +312,7 @@ def _summary_lines(columns: list[Column], n_here: int, n_queries: int, run: Run)
     """Totals over the queries, which are added up one by one as there: the last digit may depend on it."""
     for asked, values in columns:
         if asked.measure == "runid":
-            yield _line(asked.printed, _SUMMARY, (run.last_tag or "").encode())
+            yield _line(asked.printed, _SUMMARY, (run.last_tag or "").encode("utf-8", "surrogateescape"))
         elif asked.measure == "num_q":
             yield _line(asked.printed, _SUMMARY, b"%d" % n_here)
         elif asked.measure not in _PER_QUERY_ONLY:

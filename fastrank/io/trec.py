@@ -213,7 +213,7 @@ class _Reader:
             skips=np.concatenate(skips) if skips else np.zeros(0, np.int64),
             n_comments=int(state[:, lines.COMMENTS].sum()),
             tag=None if tag is None else tag.decode("utf-8", "replace"),
-            last_tag=None if last_tag is None else last_tag.decode("utf-8", "replace"),
+            last_tag=None if last_tag is None else last_tag.decode("utf-8", "surrogateescape"),
             n_longer=int(state[:, lines.LONGER].sum()),
             first_longer=None if longer is None else self._line(*longer),
         )
