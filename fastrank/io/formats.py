@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -163,14 +163,17 @@ class ParquetRows:
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
         """Record batches of at most ``rows_per_batch`` rows; row groups whose statistics exclude the filter are skipped."""
         wanted = self._wanted_groups()
-        with self.place.random() as source, self._open(source) as file:
-            for is_wanted, places in itertools.groupby(range(self._metadata.num_row_groups), wanted.__contains__):
-                groups = list(places)
-                if is_wanted:
-                    for batch in file.iter_batches(rows_per_batch, row_groups=groups, columns=columns):
-                        yield batch.select(columns)
-                else:
-                    yield Skipped(sum(self._metadata.row_group(group).num_rows for group in groups))
+        n_rows = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
+        with self.place.random() as source:
+            for is_wanted, groups in itertools.groupby(range(len(n_rows)), wanted.__contains__):
+                if not is_wanted:
+                    yield Skipped(sum(n_rows[group] for group in groups))
+                    continue
+                for some in _windows(groups, n_rows, rows_per_batch):
+                    # A reader keeps all that it has read: a new one gives it back.
+                    with self._open(source) as file:
+                        for batch in file.iter_batches(rows_per_batch, row_groups=some, columns=columns):
+                            yield batch.select(columns)
 
     def _wanted_groups(self) -> Collection[int]:
         every = range(self._metadata.num_row_groups)
@@ -188,6 +191,18 @@ class ParquetRows:
                 return {group.id for group in fragment.subset(self._roles.filter, schema=plain).row_groups}
             except FROM_ARROW:  # a column that is no column of this file, or a value of another type: the filter itself will tell
                 return every
+
+
+def _windows(groups: Iterable[int], n_rows: list[int], enough: int) -> Iterator[list[int]]:
+    """Row groups that together have enough rows, one window after the other."""
+    window: list[int] = []
+    for group in groups:
+        window.append(group)
+        if sum(n_rows[each] for each in window) >= enough:
+            yield window
+            window = []
+    if window:
+        yield window
 
 
 class IpcRows:
