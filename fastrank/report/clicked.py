@@ -249,7 +249,9 @@ def _band(panel: Axes, x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.n
 
 def _labelled(panel: Axes, title: str, across: str, colours: dict[str, str]) -> None:
     if across == "position":
-        panel.xaxis.get_major_locator().set_params(integer=True)
+        from matplotlib.ticker import MaxNLocator
+
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_title(title, loc="left", color=colours["ink"], fontsize=11)
     panel.set_xlabel(across, color=colours["soft"])
 
