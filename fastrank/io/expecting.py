@@ -42,8 +42,8 @@ def _rows_of(place: Place) -> int | None:
     with reading(place.where):
         if place.compression is not None:
             return None
-        start = place.start(len(PARQUET))
-        if start == PARQUET:
+        start = place.start(max(map(len, MAGIC)))
+        if start.startswith(PARQUET):
             with place.random() as file:
                 return int(pq.read_metadata(file).num_rows)
         if start.startswith(MAGIC):
