@@ -9,18 +9,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastrank.training.catboost import CatboostMetric as CatboostMetric
+    from fastrank.training.catboost import catboost_metric as catboost_metric
     from fastrank.training.gradients import Gradients as Gradients
     from fastrank.training.gradients import LambdaTargets as LambdaTargets
     from fastrank.training.gradients import lambda_gradients as lambda_gradients
+    from fastrank.training.lightgbm import LightgbmMetric as LightgbmMetric
+    from fastrank.training.lightgbm import LightgbmObjective as LightgbmObjective
+    from fastrank.training.lightgbm import lightgbm_metric as lightgbm_metric
+    from fastrank.training.lightgbm import lightgbm_objective as lightgbm_objective
     from fastrank.training.losses import Loss as Loss
     from fastrank.training.losses import approximate_ndcg as approximate_ndcg
     from fastrank.training.losses import hinge as hinge
     from fastrank.training.losses import listmle as listmle
     from fastrank.training.losses import listnet as listnet
     from fastrank.training.losses import ranknet as ranknet
+    from fastrank.training.xgboost import XgboostMetric as XgboostMetric
+    from fastrank.training.xgboost import XgboostObjective as XgboostObjective
+    from fastrank.training.xgboost import xgboost_metric as xgboost_metric
+    from fastrank.training.xgboost import xgboost_objective as xgboost_objective
 
 # Where each public name is defined.
 _HOMES: dict[str, str] = {
+    **dict.fromkeys(("CatboostMetric", "catboost_metric"), "catboost"),
+    **dict.fromkeys(("LightgbmMetric", "LightgbmObjective", "lightgbm_metric", "lightgbm_objective"), "lightgbm"),
+    **dict.fromkeys(("XgboostMetric", "XgboostObjective", "xgboost_metric", "xgboost_objective"), "xgboost"),
     **dict.fromkeys(("Gradients", "LambdaTargets", "lambda_gradients"), "gradients"),
     **dict.fromkeys(("Loss", "approximate_ndcg", "hinge", "listmle", "listnet", "ranknet"), "losses"),
 }
