@@ -17,7 +17,7 @@ N_DOCS = 15
 
 def propensities(setting: Setting) -> Iterator[Comparison]:
     """A million rows, in which three rankers showed the documents of a query in orders of their own; one thread, after loading."""
-    log = draw_log(setting.queries(100_000))
+    log = draw_log(max(setting.queries(100_000), 2_000))  # with fewer, some position has no click to tie it to the first
 
     def run() -> np.ndarray:
         log.__dict__.pop("_cells_0", None)  # counting is part of the estimate
