@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
 BLOCK = 262_144
 # Queries in turn where documents do not matter.
-QUERIES = 32_768
+QUERIES = 16_384
 
 
 class Counts(NamedTuple):
@@ -117,11 +117,13 @@ class Run:
                 self._settle(column, view, self.if_relevant[column, filled.first : filled.last])
 
     def _label_counts(self, judged: Judged) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        sizes = judged.list_size if self.plan.depth is None else np.minimum(judged.list_size, self.plan.depth)
         nothing, beyond = [], []
         for column, metric in enumerate(self.plan.metrics):
             nothing.append(len(judged.kept[key]) if (key := ("settled", column)) in judged.kept else 0)
-            beyond.append(int(np.count_nonzero(sizes < metric.k)) if isinstance(metric.k, int) else 0)
+            k = metric.k if isinstance(metric.k, int) else 0
+            # A list that `depth` cuts is as short as that.
+            everywhere = self.plan.depth is not None and self.plan.depth < k
+            beyond.append(judged.n_queries if everywhere else int(np.count_nonzero(judged.list_size < k)) if k else 0)
         return tuple(nothing), tuple(beyond)
 
     def totals(self) -> Counter[tuple[str, int]]:

@@ -82,7 +82,7 @@ def _ascending(k: Cutoff) -> float:
     return np.inf if k is None else float(k)
 
 
-def _share_of_each(sizes: np.ndarray, share: Fraction) -> np.ndarray:
+def share_of_each(sizes: np.ndarray, share: Fraction) -> np.ndarray:
     """The share of each size, exact and rounded up, 1 at least."""
     if int(sizes.max(initial=0)) * share.numerator < 2**63 and share.denominator < 2**63:
         return np.maximum(1, -((-sizes * share.numerator) // share.denominator))
@@ -93,21 +93,25 @@ def _share_of_each(sizes: np.ndarray, share: Fraction) -> np.ndarray:
 class View:
     """Where the counted documents of a block stand, with the walks that the plan foresees.
 
-    Attributes: `ranks`; `n_queries`; `n_retrieved`, documents of each list after `depth`; `depth`, or None.
+    Attributes: `judged`; `n_queries`; `depth`, or None.
     """
 
     def __init__(self, judged: Judged, ranks: JudgedRanks | None, answers: Answers, depth: int | None, n_ranks: int) -> None:
         self.judged = judged
         self.n_queries = judged.n_queries
         self.depth = depth
-        size = judged.list_size if ranks is None else ranks.list_size
-        self.n_retrieved = size if depth is None else np.minimum(size, depth)
         self._ranks = ranks
         self._answers = answers
         self._n_ranks = n_ranks
         self._made: dict[Walk, np.ndarray] = {}
         # What metrics work out from where the documents stand.
         self.kept: dict[object, Any] = {}
+
+    @functools.cached_property
+    def n_retrieved(self) -> np.ndarray:
+        """Documents of each list after `depth`."""
+        size = self.judged.list_size if self._ranks is None else self._ranks.list_size
+        return size if self.depth is None else np.minimum(size, self.depth)
 
     @property
     def ranks(self) -> JudgedRanks:
@@ -126,7 +130,7 @@ class View:
         An empty list is cut at 1, so that it counts 0 where something was to be found and not as a query with nothing to find.
         """
         if isinstance(k, Fraction):
-            return _share_of_each(self.n_retrieved, k)
+            return share_of_each(self.n_retrieved, k)
         return np.full(self.n_queries, WHOLE if k is None else k)
 
     def _kind(self, k: Cutoff) -> tuple[object, ...]:

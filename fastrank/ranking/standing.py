@@ -60,7 +60,6 @@ class Judged:
             self._listed = batch.found_offsets[first : last + 1] - self.found_base
             self.n_listed = int(self._listed[-1])
         self.labels = batch.labels[self.found_base : self.found_base + self.n_listed]
-        self.list_size = self.offsets[1:] - self.offsets[:-1]
         self.codes, self.smallest, self.pooled = batch.label_codes, batch.smallest_label, batch.pooled
         self.kept: dict[object, Any] = {}
         self.groups = None if batch.groups is None else batch.groups.block(first, last, self.base)
@@ -81,6 +80,11 @@ class Judged:
                 self.all_labels, self.all_starts = interleave(self.label, self.starts, label, starts)
                 self.unretrieved_label, self.unretrieved_starts = label, starts
         return self.__dict__[name]
+
+    @functools.cached_property
+    def list_size(self) -> np.ndarray:
+        """Documents of each list."""
+        return self.offsets[1:] - self.offsets[:-1]
 
     @functools.cached_property
     def n_unretrieved(self) -> np.ndarray:
