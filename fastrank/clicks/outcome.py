@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Outcome:
+class Outcome(abc.ABC):
     """The ways out that all results share. A result is a frozen dataclass that says what its rows are."""
 
+    @abc.abstractmethod
     def columns(self) -> dict[str, Any]:
         """The result row by row: equally long arrays by name."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Every field as plain numbers, lists and dicts."""
