@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     measured = commands.add_parser("report", help="measure the table, write its JSON, and rewrite the README's tables and plots")
     measured.add_argument("--rows", nargs="+", choices=ROWS, metavar="NAME", help=f"only these, the others as they were: {', '.join(ROWS)}")
-    measured.add_argument("--quick", action="store_true", help="a quarter of each shape, few rounds; writes only where it is told to")
+    measured.add_argument("--quick", action="store_true", help="a quarter of the large shapes, few rounds; writes only where it is told to")
     measured.add_argument("--publish", action="store_true", help="with --quick: write the repository's JSON, tables and plots all the same")
     measured.add_argument("--large", action="store_true", help="also 100 million rows and documents")
     measured.add_argument("--out", type=Path, metavar="DIR", help="write everything there, and leave the repository as it is")
@@ -44,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
     if places is not None and (reason := why_absent("matplotlib")) is not None:
         parser.error(f"the plots need matplotlib: {reason}")
     if setting.divisor > 1:
-        console.print(f"{setting.name}: one part in {setting.divisor} of each shape. The marks are those of the whole.", highlight=False)
+        console.print(
+            f"{setting.name}: one part in {setting.divisor} of the large shapes. The marks are those of the whole.", highlight=False
+        )
     everything = report.run(rows, setting, places, keep=given.rows is not None, console=console)
     return 1 if report.unequal(everything) else 0
 

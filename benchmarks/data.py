@@ -26,7 +26,8 @@ POOL_STEP = 8
 
 @dataclass(frozen=True)
 class Setting:
-    """How much is measured: the marks hold for whole shapes, of which a setting may take one part in `divisor`.
+    """How much is measured: the marks hold for whole shapes, of which a setting may take one part in `divisor`, or of those of a million
+    documents one in `divisor_of_small`.
 
     `rounds`, `seconds`: how often each comparison is timed, at least. `most`: documents at the end of the curve over their number.
     `large`: files of the largest size, too. `slow`: others' first calls that take half a minute, too. `folder`: where files are kept.
@@ -34,6 +35,7 @@ class Setting:
 
     name: str
     divisor: int = 1
+    divisor_of_small: int = 1
     rounds: int = 5
     seconds: float = 3.0
     most: int = 10**7
@@ -41,14 +43,14 @@ class Setting:
     slow: bool = True
     folder: Path = FOLDER
 
-    def queries(self, whole: int) -> int:
+    def queries(self, whole: int, *, small: bool = False) -> int:
         """How many queries to take of a shape."""
-        return max(2, whole // self.divisor)
+        return max(2, whole // (self.divisor_of_small if small else self.divisor))
 
 
 FULL = Setting("full")
 QUICK = Setting("quick", divisor=4, rounds=3, seconds=0.2)
-TINY = Setting("tiny", divisor=2000, rounds=1, seconds=0.0, most=10**4, slow=False)
+TINY = Setting("tiny", divisor=2000, divisor_of_small=2000, rounds=1, seconds=0.0, most=10**4, slow=False)
 
 
 class Data(NamedTuple):

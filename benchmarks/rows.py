@@ -157,7 +157,7 @@ def scored(setting: Setting) -> Iterator[Comparison]:
     for shape, n_queries, must, aim in shapes:
         # It takes a tenth of a millisecond a list, however long: the mark is for short ones.
         slowest = Mark("faster", 1500.0) if shape == "tenth20" else TOLD
-        yield from _scored(draw(shape, setting.queries(n_queries)), Mark("faster", must, aim), slowest)
+        yield from _scored(draw(shape, setting.queries(n_queries, small=True)), Mark("faster", must, aim), slowest)
 
 
 def _scored(data: Data, mark: Mark, slowest: Mark) -> Iterator[Comparison]:
@@ -177,7 +177,7 @@ def _scored(data: Data, mark: Mark, slowest: Mark) -> Iterator[Comparison]:
 
 def boosting(setting: Setting) -> Iterator[Comparison]:
     """The same labels under new scores, as after each round of boosting."""
-    data = draw("tenth20", setting.queries(50_000))
+    data = draw("tenth20", setting.queries(50_000, small=True))
     for convention, kind in (("fastrank", "float32"), ("lightgbm", "float64")):
         yield _boosting(data, convention, kind)
 
@@ -238,7 +238,7 @@ def _two_against_one(data: Data, call: Callable[[Data, int], Call]) -> Compariso
 def by_length(setting: Setting) -> Iterator[Comparison]:
     """A million documents in lists of 10 to 10,000."""
     for length in (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000):
-        data = draw(f"tenth{length}", setting.queries(1_000_000 // length))
+        data = draw(f"tenth{length}", setting.queries(1_000_000 // length, small=True))
         for peer in (peers.LIGHTGBM, peers.XGBOOST, peers.SKLEARN):
             yield _against(peer, data, 1)
         yield _in_order_against(_reference_in_order(data), data)
