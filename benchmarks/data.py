@@ -26,9 +26,9 @@ POOL_STEP = 8
 
 @dataclass(frozen=True)
 class Setting:
-    """How much is measured: the marks hold for whole shapes, of which a setting may take one part in `divisor`, or of those of a million
-    documents one in `divisor_of_small`.
+    """How much is measured: the marks hold for whole shapes, of which a setting may take a part.
 
+    That is one in `divisor`, or, of shapes of a million documents, one in `divisor_of_small`.
     `rounds`, `seconds`: how often each comparison is timed, at least. `most`: documents at the end of the curve over their number.
     `large`: files of the largest size, too. `slow`: others' first calls that take half a minute, too. `folder`: where files are kept.
     """
