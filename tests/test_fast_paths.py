@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fastrank as fr
-from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, count_below, kernel, pointer
+from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, count_below, kernel, map_blocks, pointer
+from fastrank.ranking import standing
 from fastrank.statistics import Moments, exact_means
 
 TYPES = ("uint8", "int32", "int64", "float32", "float64")
@@ -96,6 +97,29 @@ def test_scores_of_eight_bytes_tie_where_they_are_equal_and_nowhere_else(ties: s
     expected = fr.evaluate(labels, coarse.astype("float32"), offsets, metrics="nDCG@10,AP,RR", ties=ties)
     close = 1.0 + coarse * 2.0**-50  # all are 1 in float32
     assert fr.evaluate(labels, close, offsets, metrics="nDCG@10,AP,RR", ties=ties).values.tobytes() == expected.values.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("ties", ["average", "worst", "best", "input", "docid"])
+def test_counting_and_sorting_rank_alike(ties: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, offsets = lists(4, 0.7)
+    generator = np.random.default_rng(4)
+    ids = generator.permutation(len(labels)).astype(str)
+    for scores in (generator.integers(0, 30, len(labels)), generator.permutation(len(labels)), np.zeros(len(labels))):
+        found = []
+        for most in (10_000, 0):
+            monkeypatch.setattr(standing, "MOST_COUNTED", most)
+            result = fr.evaluate(labels, scores.astype(kind), offsets, metrics="nDCG@10,AP,RR,P@5", ties=ties, doc_ids=ids)
+            found.append((result.values.tobytes(), [note.count for note in result.notes]))
+        assert found[0] == found[1]
+
+
+def test_an_index_error_in_a_block_is_not_taken_for_the_end_of_the_blocks() -> None:
+    def work(first: int, last: int) -> None:
+        raise IndexError(first, last)
+
+    with pytest.raises(IndexError):
+        map_blocks(work, np.arange(9), documents=1, threads=2)
 
 
 # --- instructions ---------------------------------------------------------------------------------------------------------------
