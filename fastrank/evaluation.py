@@ -108,7 +108,7 @@ class Summary:
     @property
     def interval_title(self) -> str:
         """What tables call the intervals: "95% interval (BCa)"; Student's t goes without saying."""
-        title = {"t": "", "bca": " (BCa)"}.get(self.method, f" ({self.method})")
+        title = {"t": "", "bca": " (BCa)", "poisson": " (Poisson bootstrap)"}.get(self.method, f" ({self.method})")
         return f"{100 * self.confidence:g}% interval{title}"
 
     def __repr__(self) -> str:
@@ -174,6 +174,7 @@ class Evaluation:
         slice_moments: SliceMoments | None = None,
         notes: Sequence[Note] | Callable[[], Sequence[Note]] = (),
         bounds: Bounds | None = None,
+        replicates: np.ndarray | None = None,
         names: tuple[str, ...] | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
@@ -187,6 +188,8 @@ class Evaluation:
         self.by = dict(by or {})
         self._notes = notes
         self.bounds = bounds
+        # The mean of each metric in each resample of a Poisson bootstrap, float64[n_resamples, n_metrics].
+        self.replicates = replicates
         self.values = values
         if values is not None:
             # Means are computed once: a value changed behind them would go unseen.
@@ -266,8 +269,13 @@ class Evaluation:
 
         `method` is "t" (Student), or the bootstrap over queries: "percentile", "bca" or "studentised". `cluster` names the `by` column of
         queries that belong together (a user, a session), which are then drawn whole. The bootstrap and clusters need the values of single
-        queries; the same `seed` gives the same bits for every `threads`. Errors: `InputError`.
+        queries; the same `seed` gives the same bits for every `threads`. "poisson" needs none: it reads the resamples that an `Evaluator`
+        with ``n_resamples=`` has kept, and gives percentiles of them; slices keep Student's t. Errors: `InputError`.
         """
+        if method == "poisson":
+            from fastrank.comparison.intervals import summary_of_replicates
+
+            return summary_of_replicates(self, confidence, cluster)
         if method != "t" or cluster is not None:
             from fastrank.comparison.intervals import summary_with
 

@@ -63,9 +63,9 @@ def test_serialised_evaluators_are_checked() -> None:
     with pytest.raises(fr.InputError, match="these bytes are no serialised Evaluator"):
         fr.Evaluator.from_bytes(bytes(sink.getvalue()))
     data = fr.Evaluator("RR").to_bytes()
-    assert data.count(b'"format": 1') == 1
-    with pytest.raises(fr.InputError, match="this Evaluator was written in format 9; this version reads format 1"):
-        fr.Evaluator.from_bytes(data.replace(b'"format": 1', b'"format": 9'))
+    assert data.count(b'"format": 2') == 1
+    with pytest.raises(fr.InputError, match="this Evaluator was written in format 9; this version reads format 2"):
+        fr.Evaluator.from_bytes(data.replace(b'"format": 2', b'"format": 9'))
 
 
 def test_an_evaluator_travels_with_ids_weights_slices_bounds_and_notes() -> None:

@@ -26,7 +26,7 @@ from fastrank.comparison.resampling import BOOTSTRAP, check_resamples, key_of, r
 from fastrank.comparison.units import Units, alike, cluster_codes, codes_of, part, units_of, values_of
 from fastrank.convention import one_of
 from fastrank.errors import InputError
-from fastrank.evaluation import Estimate, Evaluation, Summary
+from fastrank.evaluation import Estimate, Evaluation, Note, Summary
 
 METHODS = ("t", "percentile", "bca", "studentised")
 KINDS = ("mean", "difference", "ratio")
@@ -335,6 +335,27 @@ def summary_with(
             for value, each in by_value.items()
         }
     return dataclasses.replace(summary, rows=replaced(summary.rows), slices=slices, method=method)
+
+
+def summary_of_replicates(evaluation: Evaluation, confidence: float, cluster: str | None) -> Summary:
+    """The summary of an evaluation with percentiles of the Poisson resamples that came with it."""
+    confidence = check_confidence(confidence)
+    if evaluation.replicates is None:
+        raise InputError('method="poisson" reads resamples, and none were kept: evaluate with n_resamples=1000.')
+    if cluster is not None:
+        raise InputError('method="poisson" draws single queries: leave out cluster=, or use method="bca".')
+    plain = evaluation.summary(confidence)
+    rows = []
+    for row, means in zip(plain.rows, evaluation.replicates.T, strict=True):
+        known = means[~np.isnan(means)]
+        if len(known) and not math.isnan(row.mean):
+            low, high = _quantiles(known, np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
+            row = dataclasses.replace(row, low=low, high=high, standard_error=float(np.std(known, ddof=1)))
+        rows.append(row)
+    notes = plain.notes
+    if plain.slices:
+        notes += (Note("slice_intervals", len(plain.slices), "the intervals of slices are Student's t."),)
+    return dataclasses.replace(plain, rows=tuple(rows), notes=notes, method="poisson")
 
 
 def _place(values: list[Any], value: Any) -> int:

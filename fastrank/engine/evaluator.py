@@ -17,6 +17,7 @@ from fastrank.engine.run import Run, notes_of, run_blocks
 from fastrank.errors import InputError
 from fastrank.evaluation import Bounds, Evaluation, SliceMoments, merge_slices, moments_by_metric, moments_by_slice
 from fastrank.metrics.grammar import parse_metric
+from fastrank.replicates import Replicates, check_resamples, check_seed
 from fastrank.statistics import Moments
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Written into every serialised evaluator; a reader refuses what it does not know.
-FORMAT = 1
+FORMAT = 2
 
 _SIDES = ("low", "high", "if_relevant")
 
@@ -51,7 +52,12 @@ class Evaluator:
     Means, variances and intervals have the same bits for every split into batches, every order and every tree of merges. Per-query
     values are kept in the order of the updates; with ``per_query=False`` memory stays constant.
 
-    Parameters: `metrics`, `convention` and the other options as `fr.evaluate`.
+    Parameters: `metrics`, `convention` and the other options as `fr.evaluate`, and
+
+    n_resamples, seed
+        Resamples of a Poisson bootstrap to keep sums of, 0 (none) or from 100 to 10,000: ``result().summary(method="poisson")`` has the
+        intervals, without the values of single queries. A query counts in a resample by its id and the seed alone, so every split and
+        tree of merges gives the same bits. Batches must have query ids. A query takes about 2 ns for each metric and resample.
 
     >>> import fastrank as fr
     >>> one, two = fr.Evaluator("RR"), fr.Evaluator("RR")
@@ -73,6 +79,8 @@ class Evaluator:
         judged_only: bool = False,
         bounds: bool = False,
         per_query: bool = True,
+        n_resamples: int = 0,
+        seed: int = 0,
         threads: int | None = None,
     ) -> None:
         self._plan = make_plan(
@@ -80,12 +88,14 @@ class Evaluator:
         )
         self.metrics, self.convention = self._plan.metrics, self._plan.convention
         self.judged_only, self.per_query = judged_only, per_query
+        self.n_resamples, self.seed = check_resamples(n_resamples), check_seed(seed)
         self._threads = check_threads(threads)
         self.n_queries = 0
         self._moments = tuple(Moments() for _ in self.metrics)
         self._slices: SliceMoments = {}
         self._counts: Counter[tuple[str, int]] = Counter()
         self._parts: list[_Part] = []
+        self._replicates = Replicates.empty(len(self.metrics), self.n_resamples)
 
     def __repr__(self) -> str:
         names = ", ".join(metric.short_name for metric in self.metrics)
@@ -111,6 +121,8 @@ class Evaluator:
     def update_batch(self, batch: QueryBatch) -> None:
         """Add a batch that has passed the boundary."""
         self._plan.check(batch)
+        if self.n_resamples and batch.query_ids is None:
+            raise InputError("n_resamples= draws each query by its id, and this batch has none: give query_ids=.")
         work = Run(self._plan, batch, batch.scores)
         run_blocks(work, self._threads)
         moments = moments_by_metric(self.metrics, work.columns.T, batch.weights)
@@ -119,6 +131,11 @@ class Evaluator:
         part = _Part(*sides, batch.query_ids, batch.weights, dict(batch.by or {}))
         self._check_alike([part])
         self._add(batch.n_queries, moments, slices, work.totals(), [part] if self.per_query else [])
+        if self.n_resamples:
+            from fastrank.io.keys import query_keys
+
+            keys, values = query_keys(batch.query_ids), np.ascontiguousarray(work.columns.T)
+            self._replicates += Replicates.of(keys, values, batch.weights, self.n_resamples, self.seed, self._threads)
 
     def merge(self, other: Evaluator) -> None:
         """Add what another evaluator of the same metrics and convention has collected."""
@@ -128,6 +145,7 @@ class Evaluator:
             raise InputError(f"these evaluators cannot be merged: {name} is {mine[name]} here and {theirs[name]} there.")
         self._check_alike(other._parts)
         self._add(other.n_queries, other._moments, other._slices, other._counts, other._parts)
+        self._replicates += other._replicates
 
     def _identity(self) -> dict[str, Any]:
         plan = self._plan
@@ -137,6 +155,8 @@ class Evaluator:
             "depth": plan.depth,
             "judged_only": plan.judged_only,
             "per_query": self.per_query,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed,
         }
 
     def _check_alike(self, parts: list[_Part]) -> None:
@@ -176,12 +196,13 @@ class Evaluator:
             no_relevant=tuple(self._counts["no_relevant", column] for column in range(len(self.metrics))),
             notes=notes_of(self._plan, self._counts),
             bounds=bounds,
+            replicates=self._replicates.means() if self.n_resamples else None,
         )
 
     # --- travelling ------------------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Everything collected, as Arrow streams one after another: the queries, then the sums of each slicing column.
+        """Everything collected, as Arrow streams one after another: the queries, the sums of each slicing column, those of resamples.
 
         Read back with `Evaluator.from_bytes`; nothing in it is ever run.
         """
@@ -203,6 +224,9 @@ class Evaluator:
         for values in self._slices.values():
             sums = [json.dumps([each.to_dict() for each in moments]) for moments in values.values()]
             _write(sink, pa.table({"value": pa.array(list(values)), "moments": pa.array(sums, pa.string())}))
+        if self.n_resamples:
+            used = np.flatnonzero(self._replicates.sums.any(axis=(0, 2)))
+            _write(sink, pa.table({str(limb): self._replicates.sums[:, limb].ravel() for limb in used.tolist()}))
         return bytes(sink.getvalue())
 
     def _table(self) -> pa.Table:
@@ -236,7 +260,7 @@ class Evaluator:
             raise InputError(f"these bytes are no serialised Evaluator ({str(error).splitlines()[0]}).") from None
         if head["format"] != FORMAT:
             raise InputError(f"this Evaluator was written in format {head['format']}; this version reads format {FORMAT}.")
-        options = {name: head[name] for name in ("depth", "judged_only", "bounds", "per_query")}
+        options = {name: head[name] for name in ("depth", "judged_only", "bounds", "per_query", "n_resamples", "seed")}
         # A short name shows what was spelled, so that a result has the same keys wherever it is read.
         named = zip(head["metrics"], head["spelled"], strict=True)
         metrics = [dataclasses.replace(parse_metric(name), spelled=tuple(spelled)) for name, spelled in named]
@@ -248,6 +272,10 @@ class Evaluator:
         counts = Counter({(kind, column): count for kind, column, count in head["counts"]})
         parts = [_part_of(table, head)] if table.num_columns else []
         made._add(head["n_queries"], tuple(Moments.from_dict(sums) for sums in head["moments"]), slices, counts, parts)
+        if made.n_resamples:
+            table = pa.ipc.open_stream(source).read_all()
+            for limb in table.column_names:
+                made._replicates.sums[:, int(limb)] = table.column(limb).to_numpy().reshape(-1, made.n_resamples)
         return made
 
 

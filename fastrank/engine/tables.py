@@ -44,6 +44,8 @@ def evaluate_table(
     judged_only: bool = False,
     bounds: bool = False,
     per_query: bool = True,
+    n_resamples: int = 0,
+    seed: int = 0,
     progress: Progress | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
@@ -70,6 +72,8 @@ def evaluate_table(
         LETOR text only: a file with one score a line; a file of group sizes, one a line, for text without ``qid:``.
     per_query
         False: keep no single queries, so that memory stays constant for a file of any size.
+    n_resamples, seed
+        Resamples of a Poisson bootstrap, for ``summary(method="poisson")`` in one pass: see `Evaluator`.
     progress
         Called after each batch with its number of rows, and with minus their sum where a file must be read again from its start.
     memory_limit
@@ -92,6 +96,7 @@ def evaluate_table(
     if not names or len(set(names)) < len(names):
         raise InputError(f"score must name at least one column, each once, not {score!r}.")
     options: dict[str, Any] = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only, "bounds": bounds}
+    options |= {"n_resamples": n_resamples, "seed": seed}
 
     def fresh() -> dict[str, Evaluator]:
         return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}

@@ -13,6 +13,7 @@ from fastrank._kernel import Kernel
 from fastrank.arrays import LABEL_TYPES
 from fastrank.convention import TIE_RULES
 from fastrank.engine.calls import LabelledQueries, evaluate
+from fastrank.engine.evaluator import Evaluator
 from fastrank.engine.runs import evaluate_run
 from fastrank.io.judgements import Run
 from fastrank.metrics.base import families
@@ -62,6 +63,7 @@ def warm_up() -> WarmUp:
     unretrieved = np.ma.MaskedArray(scores, mask=scores == 0)
     result = evaluate(labels, unretrieved, sizes=sizes, metrics=metrics, weights=np.ones(len(sizes)))
     result.summary()
+    Evaluator("RR", n_resamples=100).update(labels[:5], query_ids=["a"] * 5)
     # Labels that float32 holds, and labels that it does not.
     for judgement in (b"q 0 a 1\n", b"q 0 a 0.1\n"):
         evaluate_run(judgement, b"q Q0 a 1 0.5 t\n", "AP", convention="fastrank")

@@ -151,6 +151,8 @@ def _metadata(evaluation: Evaluation, metrics: list[dict[str, Any]], ours: dict[
         "metrics": metrics,
         "notes": [dataclasses.asdict(note) for note in evaluation.notes],
     }
+    if evaluation.replicates is not None:
+        about["replicates"] = evaluation.replicates.tolist()
     return {KEY: to_json(about | ours, indent=None)}
 
 
@@ -180,6 +182,7 @@ def from_table(table: pa.Table, about: Mapping[str, Any]) -> Evaluation:
         "n_queries": about["n_queries"],
         "no_relevant": [described["n_no_relevant"] for described in about["metrics"]],
         "notes": [Note(**note) for note in about["notes"]],
+        "replicates": np.array(about["replicates"], np.float64) if "replicates" in about else None,
     }
     convention = _convention(about["convention"])
     if "sums" in about:
