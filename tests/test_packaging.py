@@ -118,4 +118,4 @@ def test_every_requirement_has_a_lower_bound_and_no_upper_one(requirements: list
 def test_the_extra_all_holds_every_extra_for_users(metadata: Message) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(metadata.get_all("Provides-Extra", [])) == set(extras)
-    assert Requirement(extras["all"][0]).extras == set(extras) - {"all", "bench", "test"}
+    assert Requirement(extras["all"][0]).extras == set(extras) - {"all", "bench", "peers", "test"}
