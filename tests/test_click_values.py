@@ -299,6 +299,7 @@ def test_no_sessions_and_no_clicks_have_values() -> None:
         ({"metric": "mrr"}, "mrr cannot be told from clicks: the rank of the first relevant document.*rr_sum"),
         ({"metric": "RR"}, "RR cannot be told from clicks"),
         ({"metric": "nDCG"}, "nDCG cannot be told from clicks: its ideal needs every relevant document"),
+        ({"metric": "nDCG@10"}, "nDCG@10 cannot be told from clicks"),
         ({"metric": "map"}, "map cannot be told from clicks"),
         ({"metric": "err"}, "metric must be"),
         ({"k": 0}, "k must be a whole number"),

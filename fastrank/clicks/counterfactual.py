@@ -288,8 +288,9 @@ def evaluate(
 
 
 def _metric(metric: Any) -> Any:
-    if isinstance(metric, str) and metric.lower() in REFUSED:
-        raise InputError(f"{metric} cannot be told from clicks: {REFUSED[metric.lower()]}")
+    family = metric.lower().partition("@")[0] if isinstance(metric, str) else ""
+    if family in REFUSED:
+        raise InputError(f"{metric} cannot be told from clicks: {REFUSED[family]}")
     return metric
 
 
