@@ -31,7 +31,7 @@ from fastrank.io.roles import Roles
 from fastrank.io.sources import ROW, open_source
 from fastrank.io.spill import STARTS, tables_by_query
 from fastrank.io.tables import read_columns
-from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows, bytes_of
+from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows, bytes_in, bytes_of
 
 ROLES = Roles("q", "y", ("s",))
 
@@ -226,6 +226,18 @@ def test_several_may_read_the_same_temporary_rows() -> None:
     assert pa.Table.from_batches([both[1] for both in pairs])["y"].to_pylist() == table["y"].to_pylist()
     assert pa.Table.from_batches([both[0] for both in pairs])["q"].to_pylist() == table["q"].to_pylist()[:1000]
     assert rows.table() == table
+
+
+def test_rows_whose_parts_cannot_be_measured_count_whole() -> None:
+    class Rows:
+        @property
+        def nbytes(self) -> int:
+            raise pa.ArrowTypeError("no byte ranges")
+
+        def get_total_buffer_size(self) -> int:
+            return 7
+
+    assert bytes_in(Rows()) == 7
 
 
 def test_memory_does_not_grow_with_a_stream() -> None:

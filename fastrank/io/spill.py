@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from fastrank.io.arrow import decoded, joined, normal
 from fastrank.io.grouping import differs, find_runs, stable_order
 from fastrank.io.sources import ROW, Source
-from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows
+from fastrank.io.temporary import TIMES_A_TABLE, TemporaryRows, bytes_in
 
 # A column beside those of spilled rows: whether the row before it, in the source, was of another query.
 STARTS = "__run_starts_here__"
@@ -36,7 +36,7 @@ def tables_by_query(source: Source, query: str, limit: int) -> Iterator[pa.Table
     batches = source.batches(source.schema.names, 1 << 20)
     for batch in batches:
         held.append(batch)
-        size += batch.nbytes
+        size += bytes_in(batch)
         if size > share:
             break
     else:

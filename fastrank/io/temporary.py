@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastrank.errors import InputError
+from fastrank.io.arrow import FROM_ARROW
 
 # How much memory rows that must be regrouped may take, unless it is said.
 DEFAULT_LIMIT = 10**9
@@ -48,6 +49,14 @@ def bytes_of(limit: int | str | None) -> int:
     return size
 
 
+def bytes_in(rows: pa.RecordBatch | pa.Table) -> int:
+    """What rows take in memory."""
+    try:
+        return int(rows.nbytes)
+    except FROM_ARROW:  # older Arrow cannot tell what a part of a view takes: all of its buffers
+        return int(rows.get_total_buffer_size())
+
+
 class TemporaryRows:
     """Rows in a temporary file, as a source: all written first, then read as often as they are wanted."""
 
@@ -62,7 +71,7 @@ class TemporaryRows:
 
     def add(self, rows: pa.Table) -> None:
         """Write rows."""
-        self.n_bytes += rows.nbytes
+        self.n_bytes += bytes_in(rows)
         with _on_disk():
             self._writer.write_table(rows)
 
@@ -112,7 +121,7 @@ def in_memory_or_not(batches: Iterator[pa.RecordBatch], schema: pa.Schema, where
     size = 0
     for batch in batches:
         held.append(batch)
-        size += batch.nbytes
+        size += 0 if limit is None else bytes_in(batch)
         if limit is not None and size > limit:
             break
     else:
