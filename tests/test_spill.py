@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -288,6 +289,23 @@ def test_temporary_files_are_given_back_on_every_way_out(leave: str, tmp_path: P
     else:
         list(batches)
     assert len(open_files()) == before
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_the_middle_gives_everything_back_before_it_is_caught(threads: int, tmp_path: Path, temporary: Path) -> None:
+    pq.write_table(scattered(), tmp_path / "t.parquet", row_group_size=300)
+    before = len(open_files())
+
+    def stop(_n_rows: int) -> None:
+        assert len(open_files()) > before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fr.evaluate_table(tmp_path / "t.parquet", query="q", label="y", score="s", memory_limit=5000, progress=stop, threads=threads)
+    assert caught.tb is not None  # which holds every frame
+    assert len(open_files()) == before
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fastrank-reader")]
 
 
 def test_an_error_while_dealing_out_gives_the_files_back(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastrank.batch import make_batch
+from fastrank.batch import QueryBatch, make_batch
 from fastrank.convention import Convention
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
@@ -138,24 +139,29 @@ def _read(table: Any, roles: dict[str, Any], threads: int | None) -> Iterator[Co
 
 
 def _feed(evaluators: dict[str, Evaluator], batches: Iterator[Columns], progress: Progress | None) -> None:
-    for columns in batches:
-        for name, evaluator in evaluators.items():
-            batch = make_batch(
-                columns.labels,
-                columns.scores.get(name),
-                columns.offsets,
-                doc_ids=columns.doc_ids,
-                weights=columns.weights,
-                by=columns.by or None,
-                names=columns.query_ids,
-                source_row=columns.source_row,
-                convention=evaluator.convention,
-                judged_only=evaluator.judged_only,
-                regrouped=columns.regrouped,
-            )
-            evaluator.update_batch(batch)
-        if progress is not None:
-            progress(int(columns.offsets[-1]))
+    """Compute every batch. Whatever ends it, what the reader holds is given back at once."""
+    with contextlib.closing(batches):  # type: ignore[type-var]  # a generator
+        for columns in batches:
+            for name, evaluator in evaluators.items():
+                evaluator.update_batch(_batch_of(columns, name, evaluator))
+            if progress is not None:
+                progress(int(columns.offsets[-1]))
+
+
+def _batch_of(columns: Columns, score: str, evaluator: Evaluator) -> QueryBatch:
+    return make_batch(
+        columns.labels,
+        columns.scores.get(score),
+        columns.offsets,
+        doc_ids=columns.doc_ids,
+        weights=columns.weights,
+        by=columns.by or None,
+        names=columns.query_ids,
+        source_row=columns.source_row,
+        convention=evaluator.convention,
+        judged_only=evaluator.judged_only,
+        regrouped=columns.regrouped,
+    )
 
 
 def _is_letor(path: Any) -> bool:
