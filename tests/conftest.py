@@ -6,6 +6,9 @@ import os
 
 from hypothesis import settings
 
+# Keras asks for TensorFlow where it is not told otherwise.
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
 # No deadline: the first call of a kernel compiles it. "ci" and "quick" always draw the same examples, so that a change is judged by what
 # it changed; HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("default", deadline=None)

@@ -109,12 +109,12 @@ class RankingMetric(_Base):  # type: ignore[misc]  # the type checker does not l
 
         Errors: `InputError`, one line that says what, where and the cure; nothing is then added.
         """
-        scores, labels = _array(preds), _array(target)
-        bounds, ids = None if offsets is None else _array(offsets), None if indexes is None else _array(indexes)
+        scores, labels = host_array(preds), host_array(target)
+        bounds, ids = None if offsets is None else host_array(offsets), None if indexes is None else host_array(indexes)
         if ids is not None and bounds is not None:
             raise InputError("give one of indexes and offsets, not both.")
         if mask is not None:
-            there = _array(mask).astype(bool)
+            there = host_array(mask).astype(bool)
             bounds = _bounds(scores.shape, labels.shape, there, alone=ids is None and bounds is None)
             scores, labels = scores[there], labels[there]
         if ids is None or self.whole_queries:
@@ -133,9 +133,9 @@ class RankingMetric(_Base):  # type: ignore[misc]  # the type checker does not l
 
     def compute(self) -> Any:
         """The metrics of all batches so far, of all processes."""
-        totals = _array(getattr(self, self._state))
+        totals = host_array(getattr(self, self._state))
         rows = [] if self.whole_queries else self.rows
-        rows = _unpacked([_array(block) for block in (rows if isinstance(rows, list) else [rows])])
+        rows = _unpacked([host_array(block) for block in (rows if isinstance(rows, list) else [rows])])
         if rows:
             totals = totals + totals_of(self._of_rows(rows))
         kind = torch.float32 if self.device.type == "mps" else torch.float64  # that device has no doubles
@@ -158,7 +158,7 @@ class RankingMetric(_Base):  # type: ignore[misc]  # the type checker does not l
         super().sync(*arguments, **options)
 
 
-def _array(values: Any) -> np.ndarray:
+def host_array(values: Any) -> np.ndarray:
     """A tensor as an array, moved from its device at most once; anything else as NumPy takes it."""
     if not isinstance(values, torch.Tensor):
         return np.asarray(values)
@@ -261,20 +261,20 @@ def ranking_loss(
     tensor([[-0.5000,  0.5000]])
     """
     one_of("reduction", reduction, REDUCTIONS)
-    bounds = None if offsets is None else _array(offsets)
+    bounds = None if offsets is None else host_array(offsets)
     if mask is not None:
         there = torch.as_tensor(mask, dtype=torch.bool, device=preds.device)
-        bounds = _bounds(tuple(preds.shape), tuple(target.shape), _array(there), alone=bounds is None)
-        flat, labels = preds[there], _array(target)[_array(there)]
+        bounds = _bounds(tuple(preds.shape), tuple(target.shape), host_array(there), alone=bounds is None)
+        flat, labels = preds[there], host_array(target)[host_array(there)]
     else:
-        flat, labels = preds.reshape(-1), _array(target)
+        flat, labels = preds.reshape(-1), host_array(target)
         if labels.shape != tuple(preds.shape):
             raise InputError(f"preds and target must have one shape, not {tuple(preds.shape)} and {labels.shape}.")
         if bounds is None:
             n_rows, length = preds.shape if preds.ndim == 2 else (1, preds.numel())
             bounds = np.arange(n_rows + 1) * length
         labels = labels.ravel()
-    value, grad = loss_and_gradient(loss, labels, _array(flat), bounds, options)
+    value, grad = loss_and_gradient(loss, labels, host_array(flat), bounds, options)
     kind = torch.float32 if preds.dtype in _NARROW else preds.dtype
     query = torch.from_numpy(np.repeat(np.arange(len(value)), np.diff(bounds)))
     columns = torch.from_numpy(value).to(kind), torch.from_numpy(grad).to(kind), query
