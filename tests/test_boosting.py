@@ -25,12 +25,20 @@ def module(name: str) -> Any:
 # --- LightGBM --------------------------------------------------------------------------------------------------------------------
 
 
+def lightgbm_weights(split: Split) -> np.ndarray:
+    """Quarters, the same for all documents of a query, since LightGBM takes their mean in float32.
+
+    They are 1 where nothing is relevant: LightGBM adds the 1 of such a query unweighted.
+    """
+    weight = np.random.default_rng(0).integers(1, 9, len(split.sizes)) / 4
+    weight[np.maximum.reduceat(split.labels, split.offsets[:-1]) == 0] = 1.0
+    return weight[split.query]
+
+
 def lightgbm_sets(weights: bool = False) -> tuple[Any, Any]:
     lgb = module("lightgbm")
     train, valid = splits()
-    # Quarters, the same for all documents of a query: LightGBM takes their mean in float32.
-    rng = np.random.default_rng(0)
-    one, two = (rng.integers(1, 9, len(split.sizes))[split.query] / 4 if weights else None for split in (train, valid))
+    one, two = (lightgbm_weights(split) if weights else None for split in (train, valid))
     data = lgb.Dataset(train.features, train.labels, group=train.sizes, weight=one, params=QUIET)
     return data, lgb.Dataset(valid.features, valid.labels, group=valid.sizes, weight=two, reference=data)
 

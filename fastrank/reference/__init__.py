@@ -49,6 +49,7 @@ from fastrank.reference._grouped import (
     rprec_avgjg,
     st_recall,
 )
+from fastrank.reference._lambda_rank import lambda_gradients
 from fastrank.reference._pairs import auc, bpref, concordance, p_norm_push
 from fastrank.reference._rank_biased import accuracy, compatibility, rbp, rbp_residual
 from fastrank.reference._sets import num_non_rel_ret, num_q, relative_precision, set_average_precision, unjudged, utility
@@ -79,6 +80,7 @@ __all__ = [
     "inst",
     "interpolated_precision",
     "judged",
+    "lambda_gradients",
     "n_err_ia",
     "n_nrbp",
     "ndcg",

@@ -17,7 +17,7 @@ from fastrank.metrics.cascade import ERR
 from fastrank.metrics.cumulative_gain import nDCG
 from fastrank.training.inputs import finite_scores, labelled
 from fastrank.training.options import LambdaChoices, LambdaOptions, lambda_options
-from fastrank.training.pairs import COUNTED, METRICS, SCRATCH, ideal_sums, pair_gradients
+from fastrank.training.pairs import COUNTED, METRICS, SCRATCH, draw_partners, gain_gradients, ideal_sums, pair_gradients, sampled_gradients
 
 if TYPE_CHECKING:
     from fastrank.batch import QueryBatch
@@ -81,6 +81,7 @@ class LambdaTargets:
         self.inverse = self._inverses()
         self._weights = _weights(weights, batch, self.options)
         self._positions = positions
+        self._round = 0
         self._tables = _inverse_propensities(propensities)
         self._place = _NO_PLACES if self._tables is None else self._places(len(self._tables[0]) - 1)
 
@@ -148,16 +149,24 @@ class LambdaTargets:
         parts: dict[int, np.ndarray] = {}
         truncation = max(batch.longest, 1) if options.k is None else options.k
 
+        settings = (float(options.sigma), 1.0 if options.score_norm else 0.0, options.hessian_floor, options.group_norm == "log2")
+        metric, scale, slope = METRICS.index(options.metric), float(options.hessian_scale), float(options.cost_slope)
+        partner = self._draw() if options.pairs == "sampled" else None
+        mean = 1.0 / options.n_pairs if options.group_norm == "mean" else 1.0
+
         def work(first: int, last: int) -> None:
             order, spare = self._orders(first, last)
             scratch = np.empty((SCRATCH, max(len(order), 2)))
             parts[first] = np.zeros((2, len(plus) if costs else 0))
-            pair_gradients(
-                score, self.values, self.inverse, batch.offsets, METRICS.index(options.metric), self._discount, truncation,
-                float(options.sigma), 1.0 if options.score_norm else 0.0, options.hessian_floor, options.group_norm == "log2",
-                float(options.hessian_scale), self._weights, place, plus, minus, float(options.cost_slope), COUNTED, first, last,
-                order, spare, scratch, grad, hess, parts[first], loss,
-            )  # fmt: skip
+            places = (self._weights, place, plus, minus, slope, COUNTED, first, last, order, spare, scratch, grad, hess, parts[first], loss)
+            given = (score, self.values, self.inverse, batch.offsets)
+            if partner is None and options.metric == "ndcg" and not len(place):
+                norms, rest = (*settings, scale), (COUNTED, first, last, order, spare, scratch, grad, hess)
+                gain_gradients(*given, self._discount, truncation, *norms, self._weights, *rest)
+            elif partner is None:
+                pair_gradients(*given, metric, self._discount, truncation, *settings, scale, *places)
+            else:
+                sampled_gradients(*given, partner, metric, self._discount, *settings, mean, scale, *places)
 
         map_blocks(work, batch.offsets, documents=BLOCK, threads=check_threads(threads))
         result = Gradients(grad.reshape(self.shape), hess.reshape(self.shape))
@@ -166,6 +175,18 @@ class LambdaTargets:
         # Parts are those of fixed blocks, added in order: the same bits whichever thread came first.
         total = sum((parts[first] for first in sorted(parts)), np.zeros((2, len(plus))))
         return dataclasses.replace(result, loss=loss, costs=total[:, :-1])
+
+    def _draw(self) -> np.ndarray:
+        """Partners of this round: others than those of the last, and the same in every run."""
+        batch, partner = self.batch, np.empty((len(self.batch.labels), self.options.n_pairs), np.int64)
+        key = np.uint64((self.options.seed + self._round) % (1 << 64))
+        self._round += 1
+
+        def work(first: int, last: int) -> None:
+            draw_partners(key, self.values, batch.offsets, COUNTED, first, last, *self._orders(first, last), partner)
+
+        map_blocks(work, batch.offsets, documents=BLOCK, threads=None)
+        return partner
 
     def _buffers(self, out: tuple[np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, np.ndarray]:
         n = len(self.batch.labels)
@@ -309,7 +330,8 @@ def lambda_gradients(
     hessian_scale
         1, or 2 as XGBoost has it.
     pairs
-        "all", "topk" (where k is given), or "sampled": each document meets `n_pairs` others of unlike label, drawn with `seed`.
+        "all", "topk" (where k is given), or "sampled": each document meets `n_pairs` others of unlike label, drawn with `seed` (a
+        `LambdaTargets` draws others at each call, with seed, seed + 1, ...).
     preset
         "lightgbm" (k 30, both norms) or "xgboost" (k 32, both norms, second derivatives twice as large and never below 1e-16 w, weights
         scaled to the mean 1): the values of their own objectives. What else is given is kept.

@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from fastrank._kernel import kernel
 
-# Up to this many documents a rank is counted, against all others in vector steps; a longer list is sorted.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+# Up to this many documents ranks are counted, each document against those before it; a longer list is sorted.
 COUNTED = 96
 # Rows of the scratch space of `pair_gradients`, each as long as the longest list.
 SCRATCH = 10
@@ -20,17 +26,21 @@ METRICS = ("ndcg", "pairwise", "map", "mrr", "err")
 
 
 @kernel
-def _order(scores: Any, start: int, n: int, counted: int, order: Any, scratch: Any) -> None:
-    """order[r] = the document at rank r, counted from 0: scores descending, equal ones as they stand."""
+def _order(scores: Any, start: int, n: int, counted: int, order: Any, rank: Any) -> None:
+    """order[r] = the document at rank r, counted from 0: scores descending, equal ones as they stand. rank is scratch."""
     if n <= counted:
         for i in range(n):
+            rank[i] = 0
+        for i in range(1, n):
             x = scores[start + i]
             above = 0
-            for j in range(n):
-                above += scores[start + j] > x
             for j in range(i):
-                above += scores[start + j] == x
-            order[above] = i
+                before = np.int64(scores[start + j] >= x)
+                above += before
+                rank[j] += 1 - before
+            rank[i] = above
+        for i in range(n):
+            order[rank[i]] = i
         return
     for i in range(n):
         order[i] = i
@@ -41,12 +51,12 @@ def _order(scores: Any, start: int, n: int, counted: int, order: Any, scratch: A
             i, j = low, middle
             for out in range(low, high):
                 if i < middle and (j >= high or scores[start + order[i]] >= scores[start + order[j]]):
-                    scratch[out] = order[i]
+                    rank[out] = order[i]
                     i += 1
                 else:
-                    scratch[out] = order[j]
+                    rank[out] = order[j]
                     j += 1
-        order[:n] = scratch[:n]
+        order[:n] = rank[:n]
         width *= 2
 
 
@@ -162,6 +172,23 @@ def _near_row(i: int, stop: int, level: float, slope: float, floor: float, score
 
 
 @kernel
+def _near_gain_row(i: int, stop: int, inverse: float, level: float, slope: float, floor: float, value: Any, discount: Any, score: Any,
+                   power: Any, grad: Any, hess: Any, x: Any, y: Any) -> None:  # fmt: skip
+    """`_gain_row` and `_near_row` in one loop."""
+    v, d, s, e = value[i], discount[i], score[i], power[i]
+    for b in range(stop):
+        apart = level + slope * abs(s - score[b])
+        both = e + power[b]
+        w = 1.0 / (both * apart)
+        rho = power[b] * w * apart
+        size = max(v - value[b], 0.0) * abs(d - discount[b]) * inverse * w * both
+        x[b] = rho * size
+        y[b] = max(rho * (e * w * apart), floor) * size
+        grad[b] += x[b]
+        hess[b] += y[b]
+
+
+@kernel
 def _far_row(i: int, stop: int, sigma: float, level: float, slope: float, floor: float, score: Any, change: Any, grad: Any, hess: Any,
              x: Any, y: Any) -> None:  # fmt: skip
     """`_near_row` for scores so far apart that their powers are no doubles."""
@@ -245,6 +272,45 @@ def _write(
 
 
 @kernel
+def gain_gradients(
+    scores: Any, values: Any, inverse: Any, offsets: Any, discount: Any, truncation: int, sigma: float, slope: float, floor: float,
+    log_norm: bool, hessian_scale: float, weights: Any, counted: int, first: int, last: int, order: Any, spare: Any, scratch: Any,
+    out_grad: Any, out_hess: Any,
+) -> None:  # fmt: skip
+    """`pair_gradients` of NDCG without propensities and costs: most of all training, and half the time."""
+    value, score, power, grad, hess, change, x, y = (
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[8], scratch[9]
+    )  # fmt: skip
+    for q in range(first, last):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        if inverse[q] == 0.0:
+            out_grad[start : start + n] = 0.0
+            out_hess[start : start + n] = 0.0
+            continue
+        _order(scores, start, n, counted, order, spare)
+        lowest = _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
+        apart = score[0] - score[n - 1]
+        level, steep = (0.01, slope) if slope > 0.0 and apart > 0.0 else (1.0, 0.0)
+        total = 0.0
+        for i in range(n):
+            if value[i] == lowest:
+                continue
+            stop = n if i < truncation else min(truncation, n)
+            if sigma * apart <= 1200.0:
+                _near_gain_row(i, stop, inverse[q], level, steep, floor, value, discount, score, power, grad, hess, x, y)
+            else:
+                _gain_row(i, stop, inverse[q], value, discount, change)
+                _far_row(i, stop, sigma, level, steep, floor, score, change, grad, hess, x, y)
+            row = _sum(x, stop)
+            grad[i] -= row
+            hess[i] += _sum(y, stop)
+            total += row
+        total *= 2.0 * sigma
+        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, weights, out_grad, out_hess)
+
+
+@kernel
 def pair_gradients(
     scores: Any, values: Any, inverse: Any, offsets: Any, metric: int, discount: Any, truncation: int, sigma: float, slope: float,
     floor: float, log_norm: bool, hessian_scale: float, weights: Any, position: Any, plus: Any, minus: Any, cost_slope: float, counted: int,
@@ -314,3 +380,103 @@ def ideal_sums(
             for r in range(min(cutoff, stop - start)):
                 total += values[start + order[r]] * discount[r]
         out[q] = total
+
+
+@kernel
+def _uniform(key: Any, row: Any, draw: Any) -> Any:
+    """A number from 0 up to 1: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) at a place that the row and the draw name."""
+    z = key + ((np.uint64(row) << np.uint64(16)) + np.uint64(draw) + np.uint64(1)) * _STEP
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def draw_partners(key: Any, values: Any, offsets: Any, counted: int, first: int, last: int, order: Any, spare: Any, partner: Any) -> None:
+    """partner[d, t] = a row of d's query whose value is unlike d's, each as likely as another; -1 where there is none."""
+    for q in range(first, last):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        _order(values, start, n, counted, order, spare)
+        low = 0
+        while low < n:
+            high = low
+            while high < n and values[start + order[high]] == values[start + order[low]]:
+                high += 1
+            for p in range(low, high):
+                d = start + order[p]
+                for t in range(partner.shape[1]):
+                    u = np.int64(_uniform(key, d, t) * (n - (high - low)))
+                    partner[d, t] = -1 if high - low == n else start + order[u if u < low else u + high - low]
+            low = high
+
+
+@kernel
+def _change_of_pair(metric: int, hi: int, lo: int, inverse: float, value: Any, discount: Any, one: Any, two: Any) -> Any:
+    """`_change_row` for one pair of ranks, from 0: the larger value stands at hi."""
+    if metric == 0:
+        return (value[hi] - value[lo]) * abs(discount[hi] - discount[lo]) * inverse
+    if metric == 1:
+        return 1.0
+    a, b = min(hi, lo), max(hi, lo)
+    if metric == 2:
+        between = one[b - 1] - one[a]
+        below = two[b] / (b + 1.0)
+        return (two[a] / (a + 1.0) - below + between if hi < lo else (two[a] + 1.0) / (a + 1.0) + between - below) * inverse
+    if metric == 3:
+        if lo < one[0]:
+            return 1.0 / (lo + 1.0) - 1.0 / (one[0] + 1.0)
+        return 1.0 / (hi + 1.0) - 1.0 / (min(float(lo), two[0]) + 1.0) if hi == one[0] else 0.0
+    gained, passed = 0.0, 1.0
+    for r in range(a + 1, b):
+        gained += passed * value[r] / (r + 1.0)
+        passed *= 1.0 - value[r]
+    return (value[hi] - value[lo]) * abs(one[a] * (1.0 / (a + 1.0) - gained - passed / (b + 1.0)))
+
+
+@kernel
+def sampled_gradients(
+    scores: Any, values: Any, inverse: Any, offsets: Any, partner: Any, metric: int, discount: Any, sigma: float, slope: float,
+    floor: float, log_norm: bool, mean: float, hessian_scale: float, weights: Any, position: Any, plus: Any, minus: Any,
+    cost_slope: float, counted: int, first: int, last: int, order: Any, rank: Any, scratch: Any, out_grad: Any, out_hess: Any,
+    costs: Any, loss: Any,
+) -> None:  # fmt: skip
+    """`pair_gradients` over the pairs that were drawn. mean multiplies every gradient."""
+    value, score, power, grad, hess, one, two = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[6], scratch[7]
+    for q in range(first, last):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        if inverse[q] == 0.0:
+            out_grad[start : start + n] = 0.0
+            out_hess[start : start + n] = 0.0
+            continue
+        _order(scores, start, n, counted, order, rank)
+        _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
+        _prepare(metric, n, value, one, two)
+        for r in range(n):
+            rank[order[r]] = r
+        level, steep = (0.01, slope) if slope > 0.0 and score[0] > score[n - 1] else (1.0, 0.0)
+        total = 0.0
+        for d in range(start, start + n):
+            for t in range(partner.shape[1]):
+                other = partner[d, t]
+                i, j = (d, other) if values[d] > values[other] else (other, d)
+                hi, lo = rank[i - start], rank[j - start]
+                apart = score[hi] - score[lo]
+                size = _change_of_pair(metric, hi, lo, inverse[q], value, discount, one, two) / (level + steep * abs(apart))
+                if costs.shape[1] > 0:
+                    z = cost_slope * apart
+                    cost = (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) * size
+                    costs[0, position[i]] += cost * minus[position[j]]
+                    costs[1, position[j]] += cost * plus[position[i]]
+                    loss[q] += cost * plus[position[i]] * minus[position[j]]
+                if position.shape[0] > 0:
+                    size *= plus[position[i]] * minus[position[j]]
+                small = math.exp(-abs(sigma * apart))
+                pull = (small / (1.0 + small) if apart > 0.0 else 1.0 / (1.0 + small)) * size
+                bend = max(small / ((1.0 + small) * (1.0 + small)), floor) * size
+                grad[hi], grad[lo] = grad[hi] - pull, grad[lo] + pull
+                hess[hi], hess[lo] = hess[hi] + bend, hess[lo] + bend
+                total += pull
+        total *= 2.0 * sigma
+        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else mean
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, weights, out_grad, out_hess)
