@@ -247,7 +247,7 @@ def test_bad_flags_end_in_one_line(flags: list[str], message: str, systems: Path
         (["explain", "nDCG", "--labels", "3;2"], ["'3;2' is not a number. Separate numbers by commas"]),
         (["explain", "nDCG", "--labels", "1,0", "--scores", "1"], ["scores must have the shape of labels"]),
         (["explain", "nDCG", "--labels", "1,0", "--scores", "1,1", "--ties", "docid"], ["give --docs, or another rule with --ties."]),
-        (["explain", "nDCG"], ["Missing option '--labels'"]),
+        (["explain", "nDCG"], ["give --labels of one query"]),
     ],
 )
 def test_bad_input_names_what_where_and_the_cure(arguments: list[object], words: list[str]) -> None:
