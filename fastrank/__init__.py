@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from fastrank import analysis as analysis
     from fastrank import clicks as clicks
     from fastrank import compat as compat
     from fastrank import metrics as metrics
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
 # Where each public name is defined. None: the name is a module of the package.
 _HOMES: dict[str, str | None] = {
+    "analysis": None,
     "clicks": None,
     "compat": None,
     "metrics": None,

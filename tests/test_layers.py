@@ -19,7 +19,8 @@ LAYERS = (
     ("cli",),
     ("report", "training", "distributed", "compat"),
     ("verification",),
-    ("comparison", "clicks", "analysis"),
+    ("analysis",),
+    ("comparison", "clicks"),
     ("engine",),
     ("io", "ranking", "metrics", "reference"),
     ("evaluation",),
@@ -38,7 +39,7 @@ SIDEWAYS = {
 # An Evaluation draws itself as a table, reads the name in result[name] and can be summarised by the bootstrap; a Comparison and what
 # is told from clicks draw themselves: all inside the function that does so.
 UPWARD = {("evaluation", "report"), ("evaluation", "metrics"), ("evaluation", "comparison"), ("comparison", "report")}
-UPWARD |= {("clicks", "report")}
+UPWARD |= {("clicks", "report"), ("analysis", "report")}
 
 # Outside libraries and the only rooms that may import them. What stands under LATE is imported inside a function, never at a module's head.
 ROOMS = {
@@ -74,7 +75,7 @@ OF_A_LIBRARY = {
 
 
 # Names of fastrank.__all__ that are modules and meant to be.
-PUBLIC_MODULES = {"metrics", "reference", "clicks", "training", "distributed", "compat"}
+PUBLIC_MODULES = {"analysis", "metrics", "reference", "clicks", "training", "distributed", "compat"}
 
 
 class Import(NamedTuple):
