@@ -14,6 +14,7 @@ import numpy as np
 
 import fastrank as fr
 from benchmarks import peers
+from benchmarks.boosting_rows import training
 from benchmarks.child import METRICS as STREAMED
 from benchmarks.child import SAMPLE
 from benchmarks.click_rows import N_STEPS, click_models
@@ -407,6 +408,7 @@ ROWS = {
         Row("rank-order", "Labels in rank order: DCG, IDCG, RR and AP together", rank_order),
         Row("scored", "Labels and scores: nDCG@10, RR, AP and recall@10 together, against nDCG@10 alone", scored),
         Row("boosting", "The same labels under new scores, once a boosting round: nDCG@10", boosting),
+        Row("training", "Boosting: a round's nDCG@10 and LambdaRank's gradients, one thread", training),
         Row("small-batch", "One small batch, the whole Python call", small_batch, each=None),
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
