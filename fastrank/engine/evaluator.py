@@ -139,7 +139,7 @@ class Evaluator:
 
     def merge(self, other: Evaluator) -> None:
         """Add what another evaluator of the same metrics and convention has collected."""
-        mine, theirs = self._identity(), other._identity()
+        mine, theirs = self.identity(), other.identity()
         if mine != theirs:
             name = next(name for name in mine if mine[name] != theirs[name])
             raise InputError(f"these evaluators cannot be merged: {name} is {mine[name]} here and {theirs[name]} there.")
@@ -147,13 +147,15 @@ class Evaluator:
         self._add(other.n_queries, other._moments, other._slices, other._counts, other._parts)
         self._replicates += other._replicates
 
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
+        """What two evaluators must have alike to be merged, by name."""
         plan = self._plan
         return {
             "metrics": [str(metric) for metric in plan.metrics],
             "convention": plan.convention.name,
             "depth": plan.depth,
             "judged_only": plan.judged_only,
+            "bounds": plan.bounds,
             "per_query": self.per_query,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
@@ -199,6 +201,15 @@ class Evaluator:
             replicates=self._replicates.means() if self.n_resamples else None,
         )
 
+    def sort_queries(self) -> None:
+        """Put the values of single queries in the order of their ids, whatever the order of updates and merges was."""
+        if self._parts and self._parts[0].query_ids is not None:
+            import pyarrow.compute as pc
+
+            table = self._table()
+            shape = {"metrics": self.metrics, "bounds": self._plan.bounds, "by": list(self._parts[0].by)}
+            self._parts = [_part_of(table.take(pc.sort_indices(table.column("query_ids"))), shape)]
+
     # --- travelling ------------------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
@@ -210,9 +221,8 @@ class Evaluator:
 
         head = {
             "format": FORMAT,
-            **self._identity(),
+            **self.identity(),
             "spelled": [metric.spelled for metric in self.metrics],
-            "bounds": self._plan.bounds,
             "n_queries": self.n_queries,
             "moments": [sums.to_dict() for sums in self._moments],
             "counts": [[kind, column, count] for (kind, column), count in self._counts.items()],

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from fastrank.batch import QueryBatch, make_batch
 from fastrank.convention import Convention
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics
+from fastrank.engine.checkpoint import Checkpoint
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.ahead import one_ahead
-from fastrank.io.sources import is_one_file
+from fastrank.io.sources import is_one_file, stamps
 from fastrank.io.tables import Scattered, read_columns
 from fastrank.io.temporary import bytes_of
 
@@ -47,6 +48,7 @@ def evaluate_table(
     per_query: bool = True,
     n_resamples: int = 0,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
@@ -75,6 +77,11 @@ def evaluate_table(
         False: keep no single queries, so that memory stays constant for a file of any size.
     n_resamples, seed
         Resamples of a Poisson bootstrap, for ``summary(method="poisson")`` in one pass: see `Evaluator`.
+    checkpoint
+        A directory of its own, made if it is not there, in which a long run over files keeps what it has done. The same call after a
+        kill goes on from there, at the file and row group it had reached, and gives the same bits; after the end it gives the result
+        at once. A file that has changed meanwhile is an error. Where the rows of a query stand in several places, and in LETOR text,
+        there is no going on: such files are read again from the start.
     progress
         Called after each batch with its number of rows, and with minus their sum where a file must be read again from its start.
     memory_limit
@@ -105,29 +112,60 @@ def evaluate_table(
     evaluators = fresh()
     slices = [by] if isinstance(by, str) else by or ()
     roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices, "filter": filter}
-    roles["memory_limit"] = bytes_of(memory_limit)
     if is_one_file(table) and _is_letor(table):
         _check_letor_roles(names, doc, weight, by, filter)
-        _feed(evaluators, _letor(table, scores, groups), progress)
+        if checkpoint is not None:
+            raise InputError("checkpoint= is for tables, and this is LETOR text, which is read as a whole: leave it out.")
+        feed(evaluators, _letor(table, scores, groups), progress)
     elif scores is not None or groups is not None:
         raise InputError("scores= and groups= belong to LETOR text, and this is none. For a table name its column with score=.")
+    elif checkpoint is not None:
+        call = {**{name: str(value) for name, value in roles.items()}, **evaluators[names[0]].identity()}
+        kept = Checkpoint(checkpoint, call, stamps(table), fresh)
+        evaluators = _evaluate_on(kept, table, {**roles, "memory_limit": bytes_of(memory_limit)}, threads, _Count(progress))
     else:
-        n_rows = 0
-
-        def count(n: int) -> None:
-            nonlocal n_rows
-            n_rows += n
-            if progress is not None:
-                progress(n)
-
+        roles["memory_limit"] = bytes_of(memory_limit)
+        count = _Count(progress)
         try:
-            _feed(evaluators, _read(table, roles, threads), count)
+            feed(evaluators, _read(table, roles, threads), count)
         except Scattered as scattered:
-            count(-n_rows)
+            count.again()
             evaluators = fresh()
-            _feed(evaluators, _read(scattered.source, {**roles, "regroup": True}, threads), count)
+            feed(evaluators, _read(scattered.source, {**roles, "regroup": True}, threads), count)
     results = {name: evaluator.result() for name, evaluator in evaluators.items()}
     return results[names[0]] if isinstance(score, str) else results
+
+
+class _Count:
+    """Tells the caller of rows, and takes them back where they are read again."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._n_rows = progress, 0
+
+    def __call__(self, n_rows: int) -> None:
+        self._n_rows += n_rows
+        if self._progress is not None:
+            self._progress(n_rows)
+
+    def again(self) -> None:
+        self(-self._n_rows)
+
+
+def _evaluate_on(kept: Checkpoint, table: Any, roles: dict[str, Any], threads: int | None, count: _Count) -> dict[str, Evaluator]:
+    """Evaluate the rows that a checkpoint does not have yet."""
+    if kept.row is None:
+        return kept.evaluators
+    if kept.row:
+        count(kept.row)
+    try:
+        if not kept.scattered:
+            feed(kept.since, _read(table, {**roles, "start": kept.row}, threads), count, kept.add)
+            return kept.complete()
+    except Scattered:
+        count.again()
+        kept.found_scattered()
+    feed(kept.since, _read(table, {**roles, "regroup": True}, threads), count)
+    return kept.complete()
 
 
 def _read(table: Any, roles: dict[str, Any], threads: int | None) -> Iterator[Columns]:
@@ -138,7 +176,12 @@ def _read(table: Any, roles: dict[str, Any], threads: int | None) -> Iterator[Co
     return one_ahead(read_columns(table, **roles, stop=stop), stop)
 
 
-def _feed(evaluators: dict[str, Evaluator], batches: Iterator[Columns], progress: Progress | None) -> None:
+def feed(
+    evaluators: dict[str, Evaluator],
+    batches: Iterator[Columns],
+    progress: Progress | None,
+    then: Callable[[Columns], None] | None = None,
+) -> None:
     """Compute every batch. Whatever ends it, what the reader holds is given back at once."""
     with contextlib.closing(batches):  # type: ignore[type-var]  # a generator
         for columns in batches:
@@ -146,6 +189,8 @@ def _feed(evaluators: dict[str, Evaluator], batches: Iterator[Columns], progress
                 evaluator.update_batch(_batch_of(columns, name, evaluator))
             if progress is not None:
                 progress(int(columns.offsets[-1]))
+            if then is not None:
+                then(columns)
 
 
 def _batch_of(columns: Columns, score: str, evaluator: Evaluator) -> QueryBatch:

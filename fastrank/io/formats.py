@@ -49,6 +49,8 @@ class Place:
     where: str
     name: str
     open_file: Callable[[], pa.NativeFile] = field(repr=False)
+    # Size in bytes and time of the last change in nanoseconds; None for what can be read once only.
+    stamp: Callable[[], tuple[int, int | None]] | None = field(default=None, repr=False)
 
     @cached_property
     def compression(self) -> str | None:
@@ -93,7 +95,7 @@ class Place:
 
 
 class Skipped(NamedTuple):
-    """In place of rows of which none can pass the filter."""
+    """In place of rows of which none can pass the filter, or is wanted again."""
 
     n_rows: int
 
@@ -160,10 +162,13 @@ class ParquetRows:
     def _open(self, source: pa.NativeFile) -> pq.ParquetFile:
         return pq.ParquetFile(source, metadata=self._metadata, read_dictionary=self._coded)
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
-        """Record batches of at most ``rows_per_batch`` rows; row groups whose statistics exclude the filter are skipped."""
-        wanted = self._wanted_groups()
+    def batches(self, columns: list[str], rows_per_batch: int, start: int = 0) -> Iterator[pa.RecordBatch | Skipped]:
+        """Record batches of at most ``rows_per_batch`` rows; row groups whose statistics exclude the filter are skipped.
+
+        Row groups that end before row ``start`` are skipped unread.
+        """
         n_rows = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
+        wanted = {group for group in self._wanted_groups() if sum(n_rows[: group + 1]) > start}
         with self.place.random() as source:
             for is_wanted, groups in itertools.groupby(range(len(n_rows)), wanted.__contains__):
                 if not is_wanted:

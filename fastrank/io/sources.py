@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from fastrank.errors import InputError
 from fastrank.io.arrow import UNREADABLE, NotANumber, decoded, is_text, normal, numbers_of_text, reading, single, value_type
-from fastrank.io.formats import Place, Rows, Skipped, open_rows
+from fastrank.io.formats import ParquetRows, Place, Rows, Skipped, open_rows
 from fastrank.io.recognition import URI, WILD
 from fastrank.io.roles import NUMBERS, Roles
 from fastrank.io.temporary import DEFAULT_LIMIT, TIMES_A_TABLE, TemporaryRows, in_memory_or_not
@@ -48,7 +48,7 @@ def open_source(table: Any, roles: Roles, memory_limit: int = DEFAULT_LIMIT) -> 
 
     Names and types are checked, the filter is applied. A source that was opened before is returned.
     """
-    if isinstance(table, Files | Dataset | Filtered | TemporaryRows):
+    if isinstance(table, Files | Dataset | Filtered | TemporaryRows | Ascending):
         return table
     if _names_files(table):
         source: Source = Files(table, roles)
@@ -65,6 +65,13 @@ def open_source(table: Any, roles: Roles, memory_limit: int = DEFAULT_LIMIT) -> 
     return source if roles.filter is None or isinstance(source, Dataset) else Filtered(source, roles)
 
 
+def from_row(source: Source, columns: list[str], rows_per_batch: int, start: int) -> Iterator[pa.RecordBatch]:
+    """The record batches of a source, of files where ``start``, the first row that is wanted, is not 0."""
+    if start and isinstance(source, Files | Filtered | Stoppable):
+        return source.batches(columns, rows_per_batch, start)
+    return source.batches(columns, rows_per_batch)
+
+
 def is_one_file(table: Any) -> bool:
     """Whether a table is the path of a single file here, and so may be text of another kind."""
     return isinstance(table, str | os.PathLike) and os.path.isfile(table)
@@ -75,6 +82,18 @@ def readable_again(table: Any) -> Any:
     if not _names_files(table):
         return table
     return [place for item in (table if isinstance(table, list | tuple) else [table]) for place in find(item)]
+
+
+def stamps(table: Any) -> dict[str, list[int | None]]:
+    """Of each file that a table names, its size in bytes and the time of its last change in nanoseconds."""
+    if not _names_files(table):
+        raise InputError("checkpoint= needs files, which can be read from where a call had got to, and this is none: give their paths.")
+    found = {}
+    for place in readable_again(table):
+        if place.stamp is None:
+            raise InputError(f"{place.where}: checkpoint= needs files that can be read again, and this can be read once only.")
+        found[place.where] = list(place.stamp())
+    return found
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------
@@ -108,13 +127,21 @@ class Files:
         roles.check_types(schema, untyped)
         return schema
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
-        """The record batches of each file in turn."""
+    def batches(self, columns: list[str], rows_per_batch: int, start: int = 0) -> Iterator[pa.RecordBatch | Skipped]:
+        """The record batches of each file in turn, from row ``start`` on."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for part in self._parts:
             with reading(part.where):
-                for batch in part.batches(columns, rows_per_batch):
-                    yield batch if isinstance(batch, Skipped) or batch.schema.types == schema.types else batch.cast(schema)
+                for batch in part.batches(columns, rows_per_batch, start):
+                    n_rows, before = batch.n_rows if isinstance(batch, Skipped) else len(batch), start
+                    start = max(0, start - n_rows)
+                    if before >= n_rows:
+                        continue
+                    if isinstance(batch, Skipped):
+                        yield Skipped(n_rows - before)
+                        continue
+                    batch = batch.slice(before)
+                    yield batch if batch.schema.types == schema.types else batch.cast(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +166,15 @@ class _Part:
         schema = pa.schema([pa.field(name, of_folder) if name in folders else rows.schema.field(name) for name in wanted])
         return cls(place.where, rows, folders, schema, frozenset(wanted if rows.untyped else folders))
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch | Skipped]:
+    def batches(self, columns: list[str], rows_per_batch: int, start: int) -> Iterator[pa.RecordBatch | Skipped]:
         own = [name for name in columns if name not in self.folders]
         # The number of rows must come from somewhere.
         asked = own or [next((name for name in self.schema.names if name not in self.folders), self.rows.schema.names[0])]
-        for batch in self.rows.batches(asked, rows_per_batch):
+        if start and isinstance(self.rows, ParquetRows):
+            batches = self.rows.batches(asked, rows_per_batch, start)
+        else:
+            batches = self.rows.batches(asked, rows_per_batch)
+        for batch in batches:
             if isinstance(batch, Skipped):
                 yield batch
                 continue
@@ -245,7 +276,12 @@ def _is_hidden(path: str) -> bool:
 
 
 def _place(system: fs.FileSystem, path: str, where: str) -> Place:
-    return Place(where, path, lambda: system.open_input_file(path))
+    def stamp() -> tuple[int, int | None]:
+        with reading(where):
+            info = system.get_file_info(path)
+            return info.size, info.mtime_ns
+
+    return Place(where, path, lambda: system.open_input_file(path), stamp)
 
 
 def _names_files(table: Any) -> bool:
@@ -317,6 +353,25 @@ def _reader(table: Any, roles: Roles) -> pa.RecordBatchReader:
     raise InputError(f"table must be {KNOWN}, not {kind.__module__}.{kind.__qualname__}. For arrays use evaluate.")
 
 
+class Ascending:
+    """Record batches that pass by once, in ascending order of query ids: one partition of a table that was sorted elsewhere."""
+
+    def __init__(self, where: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], roles: Roles) -> None:
+        roles.check_names(schema.names, where)
+        roles.check_types(schema)
+        self.where, self.schema, self._batches = where, pa.schema([schema.field(name) for name in roles.columns]), batches
+        self._query, self._is_read = roles.query, False
+
+    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The record batches. Asked for a second time, where ids did not ascend, an error."""
+        if self._is_read:
+            raise InputError(f'{self.where}: query column "{self._query}" must ascend: sort by it.')
+        self._is_read = True
+        for batch in self._batches:
+            for start in range(0, len(batch), rows_per_batch):
+                yield batch.select(columns).slice(start, rows_per_batch)
+
+
 class Stopped(Exception):  # noqa: N818 - not a failure: nobody wants the rows any more
     """What reads a source that was told to stop."""
 
@@ -327,9 +382,9 @@ class Stoppable:
     def __init__(self, source: Source, stop: threading.Event) -> None:
         self.where, self.schema, self.source, self._stop = source.where, source.schema, source, stop
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], rows_per_batch: int, start: int = 0) -> Iterator[pa.RecordBatch]:
         """The same record batches."""
-        for batch in self.source.batches(columns, rows_per_batch):
+        for batch in from_row(self.source, columns, rows_per_batch, start):
             if self._stop.is_set():
                 raise Stopped
             yield batch
@@ -346,10 +401,10 @@ class Filtered:
         _check_filter(source.schema, roles)
         self.schema = _filtered(source.schema.empty_table(), roles, 0).schema
 
-    def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """Record batches of the rows that are left."""
-        n_rows = 0
-        for batch in self._source.batches(self._source.schema.names, rows_per_batch):
+    def batches(self, columns: list[str], rows_per_batch: int, start: int = 0) -> Iterator[pa.RecordBatch]:
+        """Record batches of the rows that are left, from row ``start`` of the source on."""
+        n_rows = start
+        for batch in from_row(self._source, self._source.schema.names, rows_per_batch, start):
             if isinstance(batch, Skipped):
                 n_rows += batch.n_rows
                 continue

@@ -16,7 +16,7 @@ from fastrank.io.arrow import first_null, joined, normal, numbers, reading, sing
 from fastrank.io.columns import Columns
 from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
 from fastrank.io.roles import Roles
-from fastrank.io.sources import ROW, THE_TABLE, Source, Stoppable, open_source, with_numbers
+from fastrank.io.sources import ROW, THE_TABLE, Source, Stoppable, from_row, open_source, with_numbers
 from fastrank.io.spill import STARTS, tables_by_query
 from fastrank.io.temporary import DEFAULT_LIMIT
 
@@ -41,6 +41,7 @@ def read_columns(
     filter: Any = None,  # noqa: A002 - pyarrow's word
     rows_per_batch: int = 1 << 20,
     regroup: bool = False,
+    start: int | None = None,
     memory_limit: int = DEFAULT_LIMIT,
     stop: threading.Event | None = None,
 ) -> Iterator[Columns]:
@@ -69,6 +70,9 @@ def read_columns(
         type. ``weight`` and ``by`` must be constant within a query.
     rows_per_batch, regroup, memory_limit
         See above.
+    start
+        Of files: the row to begin with, where an earlier call had handed out all queries before it. A query whose rows stand in several
+        places then always raises `Scattered`.
     stop
         Another thread may set it, and the reading of a file ends by `Stopped`.
     filter
@@ -95,9 +99,9 @@ def read_columns(
         return _with_place(_from_memory(source, roles, rows_per_batch), THE_TABLE)
     if stop is not None:
         source = Stoppable(source, stop)
-    read = _regrouped if regroup else _stream
-    batches = read(source, roles, rows_per_batch, memory_limit)
-    return _with_place(batches, source.where)
+    if regroup:
+        return _with_place(_regrouped(source, roles, rows_per_batch, memory_limit), source.where)
+    return _with_place(_stream(source, roles, rows_per_batch, memory_limit, start), source.where)
 
 
 def _with_place(batches: Iterator[Columns], where: str) -> Iterator[Columns]:
@@ -154,15 +158,15 @@ def _between(groups: Groups, first: int, last: int) -> Groups:
     return Groups(groups.query_ids.slice(first, last - first), offsets - offsets[0], None, groups.scattered[first:last])
 
 
-def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int) -> Iterator[Columns]:
+def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int, start: int | None) -> Iterator[Columns]:
     """Batches as they come from the file, as long as no query can have been seen before."""
-    greatest: list[pa.Array] = []
+    greatest: list[pa.Array] = [_id_of_row(source, roles, rows_per_batch, start - 1)] if start else []
     each_query_together = False
-    for part, groups, first_row in _whole_queries(source, roles, rows_per_batch):
+    for part, groups, first_row in _whole_queries(source, roles, rows_per_batch, start or 0):
         ids = joined([*greatest, groups.query_ids])
         if not each_query_together and not ascends(ids):
             if _is_scattered(source, roles, rows_per_batch):
-                if first_row:
+                if first_row or start is not None:
                     raise Scattered(source.source if isinstance(source, Stoppable) else source)
                 del part, groups, ids
                 yield from _regrouped(source, roles, rows_per_batch, memory_limit)
@@ -173,11 +177,16 @@ def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int
         yield from _batches(part, roles, groups, first_row, 2 * rows_per_batch)
 
 
-def _whole_queries(source: Source, roles: Roles, rows_per_batch: int) -> Iterator[tuple[pa.Table, Groups, int]]:
+def _id_of_row(source: Source, roles: Roles, rows_per_batch: int, row: int) -> pa.Array:
+    batch = next(from_row(source, [roles.query], rows_per_batch, row))
+    return find_runs(pa.chunked_array([batch.column(0)[:1]])).values
+
+
+def _whole_queries(source: Source, roles: Roles, rows_per_batch: int, first_row: int) -> Iterator[tuple[pa.Table, Groups, int]]:
     """Rows up to the last query that may go on, its rows held for the next batch; and the row of the file they begin with."""
     held: list[pa.RecordBatch] = []
-    n_held, first_row, enough = 0, 0, rows_per_batch
-    for batch in source.batches(roles.columns, rows_per_batch):
+    n_held, enough = 0, rows_per_batch
+    for batch in from_row(source, roles.columns, rows_per_batch, first_row):
         held.append(batch)
         n_held += len(batch)
         if n_held < enough:
