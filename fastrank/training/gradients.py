@@ -158,15 +158,19 @@ class LambdaTargets:
             order, spare = self._orders(first, last)
             scratch = np.empty((SCRATCH, max(len(order), 2)))
             parts[first] = np.zeros((2, len(plus) if costs else 0))
-            places = (self._weights, place, plus, minus, slope, COUNTED, first, last, order, spare, scratch, grad, hess, parts[first], loss)
+            places = (place, plus, minus, slope, COUNTED, first, last, order, spare, scratch, grad, hess, parts[first], loss)
             given = (score, self.values, self.inverse, batch.offsets)
             if partner is None and options.metric == "ndcg" and not len(place):
                 norms, rest = (*settings, scale), (COUNTED, first, last, order, spare, scratch, grad, hess)
-                gain_gradients(*given, self._discount, truncation, *norms, self._weights, *rest)
+                gain_gradients(*given, self._discount, truncation, *norms, *rest)
             elif partner is None:
                 pair_gradients(*given, metric, self._discount, truncation, *settings, scale, *places)
             else:
                 sampled_gradients(*given, partner, metric, self._discount, *settings, mean, scale, *places)
+            if len(self._weights):
+                rows = slice(batch.offsets[first], batch.offsets[last])
+                grad[rows] *= self._weights[rows]
+                hess[rows] *= self._weights[rows]
 
         map_blocks(work, batch.offsets, documents=BLOCK, threads=check_threads(threads))
         result = Gradients(grad.reshape(self.shape), hess.reshape(self.shape))
