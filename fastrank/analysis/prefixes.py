@@ -19,7 +19,7 @@ from fastrank.convention import Convention
 from fastrank.engine.calls import Metrics, check_threads, evaluate
 from fastrank.engine.plan import FILLS, make_plan
 from fastrank.errors import InputError
-from fastrank.gains import Discount, Gain, discounts, gains_of
+from fastrank.gains import Discount, discounts, gains_of
 from fastrank.metrics.base import Metric
 from fastrank.metrics.binary import AP, RR
 from fastrank.metrics.cumulative_gain import DCG, nDCG
@@ -164,12 +164,11 @@ class _Ranker:
         self.tied = (len(distinct) - 1 - place).astype(np.int64)
         self.has_ties = len(distinct) < len(scores)
 
-    def codes(self, ties: str, merit: Gain | None) -> np.ndarray:
+    def codes(self, ties: str) -> np.ndarray:
         """Equal codes tie; under a rule that settles ties all differ."""
         if ties == "average" or not self.has_ties:
             return self.tied
-        worth = self.label if merit is None else gains_of(self.label, merit)
-        second = {"input": np.zeros(0), "worst": worth, "best": -worth}[ties]
+        second = {"input": np.zeros(0), "worst": self.label, "best": -self.label}[ties]
         return _order(self.tied, second)
 
 
@@ -233,7 +232,7 @@ def _filled(metric: Metric, value: np.ndarray, nothing: np.ndarray | None) -> np
 def _curve(ranker: _Ranker, metric: Metric) -> tuple[np.ndarray, np.ndarray | None]:
     """The value at every n, and where there is nothing to find (None: there always is something)."""
     assert metric.ties is not None
-    codes = ranker.codes(metric.ties, metric.merit())
+    codes = ranker.codes(metric.ties)
     if isinstance(metric, DCG | nDCG):
         return _gain_curve(ranker, codes, metric)
     relevant = (ranker.label >= metric.least).astype(np.float64)  # type: ignore[attr-defined]
