@@ -18,7 +18,6 @@ import fastrank as fr
 from bench_data import make
 from benchmarks import peers
 from benchmarks.data import Data, Setting, dicts, trec_files
-from benchmarks.rows import NO_RUNS
 
 METRICS = "nDCG@10,RR,AP"
 
@@ -73,8 +72,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory, n_queries: int) -> dict[str, 
 
 @pytest.mark.parametrize("source", ["TREC files", "dicts of dicts"])
 def test_runs(benchmark: BenchmarkFixture, runs: dict[str, tuple[Any, Any]], source: str) -> None:
-    if NO_RUNS is not None:
-        pytest.skip(NO_RUNS)
     benchmark.group = "runs"
     qrels, run = runs[source]
     result = benchmark(lambda: fr.evaluate_run(qrels, run, METRICS, threads=1))

@@ -32,7 +32,6 @@ IN_ORDER = ("DCG", "IDCG", "RR", "AP")
 FOUR = ("nDCG@10", "RR", "AP", "R@10")
 # 1.8 times as fast counts as two threads against one: the rest goes to what both share, memory and the interpreter.
 TWO_THREADS = 1.8
-NO_RUNS = None if hasattr(fr, "evaluate_run") else "fastrank has no evaluate_run here"
 TOLD = Mark()
 
 
@@ -283,12 +282,12 @@ class _Judging:
     held: Any
 
     def compare(self, ours: Call, other: Call, mark: Mark, absent: str | None, **options: Any) -> Comparison:
-        absent = _absent(NO_RUNS, absent, _too_few_processors(ours, other))
+        absent = _absent(absent, _too_few_processors(ours, other))
         return Comparison(self.shape, self.n_documents, self.n_queries, ours, other, mark, absent=absent, **options)
 
     def against(self, peer: RunPeer, ours: Call, mark: Mark = TOLD, *, left_out: str | None = None, once: bool = False) -> Comparison:
         """Ours against another program's means."""
-        if (absent := _absent(NO_RUNS, peer.absent(), left_out)) is not None:
+        if (absent := _absent(peer.absent(), left_out)) is not None:
             return self.compare(ours, Call(peer.name, lambda: None, peer.threads), mark, absent)
         theirs = peer.prepare(self.held)
         apart = {"difference": lambda: _means_apart(ours.run(), theirs()), "tolerance": peer.tolerance}

@@ -65,28 +65,9 @@ def slopes_of(start: Any, position: Any, n: Any, clicks: Any, theta: Any, first:
 
 @kernel
 def square_scores(
-    order: Any,
-    bounds: Any,
-    offsets: Any,
-    stratum: Any,
-    position: Any,
-    click: Any,
-    weight: Any,
-    scale: Any,
-    theta: Any,
-    start: Any,
-    cell: Any,
-    share: Any,
-    total: Any,
-    rate: Any,
-    mark: Any,
-    held: Any,
-    touched: Any,
-    score: Any,
-    first: Any,
-    last: Any,
-    out: Any,
-) -> None:
+    order: Any, bounds: Any, offsets: Any, stratum: Any, position: Any, click: Any, weight: Any, scale: Any, theta: Any, start: Any,
+    cell: Any, share: Any, total: Any, rate: Any, mark: Any, held: Any, touched: Any, score: Any, first: Any, last: Any, out: Any,
+) -> None:  # fmt: skip
     """Add the outer products of the clusters' scores. Cluster u has the sessions order[bounds[u]] to order[bounds[u + 1]].
 
     Within cluster u and stratum g let C and T be the clicks and the exposure Σ theta, e the exposure of each position over T, and r the

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from fastrank.clicks.models import NEEDS, ClickModel
 from fastrank.errors import InputError
-from fastrank.io.arrow import UNREADABLE
+from fastrank.io.arrow import reading
 from fastrank.io.atomic import Path, write_file
 
 # Written into every file; a reader refuses what it does not know.
@@ -43,12 +43,8 @@ def save(model: ClickModel, path: Path) -> None:
 def load(path: Path) -> ClickModel:
     """Read a model; see `ClickModel.load`."""
     shown = os.fsdecode(path)
-    try:
-        with open(path, "rb") as file:
-            table = pq.read_table(file)
-    except UNREADABLE as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else " ".join(str(error).split())
-        raise InputError(f"{shown} cannot be loaded: {reason}") from error
+    with reading(f"{shown} cannot be loaded"), open(path, "rb") as file:
+        table = pq.read_table(file)
     about = (table.schema.metadata or {}).get(KEY)
     if about is None:
         raise InputError(f"{shown} is no saved click model: ClickModel.save and fastrank clicks fit --save write such files.")

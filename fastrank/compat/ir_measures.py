@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrank.convention import conventions
 from fastrank.engine.runs import evaluate_run
 from fastrank.errors import InputError
 from fastrank.io.grouped import GroupedQrels
@@ -81,16 +82,10 @@ def metric_of(measure: Any) -> Metric:
 @functools.cache
 def _is_supported(measure: Any) -> bool:
     try:
-        metric_of(measure).fill(_convention())
+        metric_of(measure).fill(conventions[_CONVENTION])
     except InputError:
         return False
     return True
-
-
-def _convention() -> Any:
-    from fastrank.convention import conventions
-
-    return conventions[_CONVENTION]
 
 
 # --- what is given --------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from fastrank.convention import Convention, conventions
 from fastrank.errors import InputError
 from fastrank.evaluation import Bounds, Evaluation, Note, SliceMoments, convention_to_dict, metric_to_dict, to_json
 from fastrank.gains import as_discount, as_gain
-from fastrank.io.arrow import UNREADABLE, joined, normal
+from fastrank.io.arrow import UNREADABLE, joined, normal, reading
 from fastrank.io.atomic import Path, write_file
 from fastrank.metrics.base import Metric
 from fastrank.metrics.grammar import parse_metric
@@ -66,12 +66,8 @@ def load(path: Path) -> Evaluation:
     True
     """
     shown = os.fsdecode(path)
-    try:
-        with open(path, "rb") as file:
-            table = pq.read_table(file)
-    except UNREADABLE as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else " ".join(str(error).split())
-        raise InputError(f"{shown} cannot be loaded: {reason}") from error
+    with reading(f"{shown} cannot be loaded"), open(path, "rb") as file:
+        table = pq.read_table(file)
     about = (table.schema.metadata or {}).get(KEY)
     if about is None:
         raise InputError(f"{shown} is no saved Evaluation: fastrank has not written it. To judge the rankings in it use evaluate_table.")
