@@ -180,7 +180,7 @@ def test_queries_that_stand_apart_in_a_stream_are_read_again(tmp_path: Path, mon
 
     def once_through(*arguments: Any, regroup: bool = False, **roles: Any) -> Any:
         if not regroup:
-            raise Scattered
+            raise Scattered(arguments[0])
         return read_columns(*arguments, regroup=regroup, **roles)
 
     monkeypatch.setattr(documents, "read_columns", once_through)

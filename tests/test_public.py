@@ -80,7 +80,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "smallest_difference": lambda: fr.smallest_difference(100, 0.3),
     "tau_ap": lambda: fr.tau_ap([1, 2, 3], [1, 3, 2]),
 }
-VALUES = {"analysis", "clicks", "compat", "conventions", "metrics", "reference", "training"}
+VALUES = {"analysis", "clicks", "compat", "conventions", "distributed", "metrics", "reference", "training"}
 
 
 def test_every_name_is_listed_and_defined() -> None:
