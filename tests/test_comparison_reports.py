@@ -7,6 +7,7 @@ import io
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,7 +181,7 @@ def test_queries_that_stand_apart_in_a_stream_are_read_again(tmp_path: Path, mon
 
     def once_through(*arguments: Any, regroup: bool = False, **roles: Any) -> Any:
         if not regroup:
-            raise Scattered(arguments[0])
+            raise Scattered(SimpleNamespace(where="table.parquet"))
         return read_columns(*arguments, regroup=regroup, **roles)
 
     monkeypatch.setattr(documents, "read_columns", once_through)
