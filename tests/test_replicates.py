@@ -60,6 +60,7 @@ def test_each_resample_has_the_mean_of_queries_drawn_by_poisson_counts() -> None
                 assert found[b, metric] == pytest.approx(top / (counts * size)[known].sum(), rel=1e-12)
 
 
+@pytest.mark.compiled
 def test_counts_are_poisson_with_mean_and_variance_one() -> None:
     n, resamples = 4000, 200
     keys = np.random.default_rng(1).integers(0, 1 << 63, n).astype(np.uint64)
@@ -71,6 +72,7 @@ def test_counts_are_poisson_with_mean_and_variance_one() -> None:
     assert abs(totals.var(ddof=1) / n - 1) < 4 * math.sqrt(2 / resamples)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("travels", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_split_and_tree_of_merges_gives_the_same_resamples(travels: bool, weighted: bool) -> None:
@@ -93,6 +95,7 @@ def test_every_split_and_tree_of_merges_gives_the_same_resamples(travels: bool, 
         assert waiting[0].result().summary(method="poisson").rows == whole.summary(method="poisson").rows
 
 
+@pytest.mark.compiled
 def test_threads_and_types_of_ids_change_nothing() -> None:
     labels, numbers = queries(300)["labels"], np.repeat(np.arange(300), 5)
     found = []
@@ -103,6 +106,7 @@ def test_threads_and_types_of_ids_change_nothing() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.compiled
 def test_intervals_agree_with_students_t_where_both_hold() -> None:
     evaluator = fr.Evaluator(METRICS, n_resamples=4000)
     evaluator.update(**queries(5000))
