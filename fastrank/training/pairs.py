@@ -266,6 +266,27 @@ def _write(start: int, n: int, order: Any, grad: Any, hess: Any, steep: float, c
 
 
 @kernel
+def _gain_rows(top: int, bottom: int, stop: int, lowest: float, near: bool, inverse: float, sigma: float, level: float, slope: float,
+               floor: float, value: Any, discount: Any, score: Any, power: Any, change: Any, grad: Any, hess: Any, x: Any,
+               y: Any) -> Any:  # fmt: skip
+    """Add the rows of sources from top to bottom. That they all stop at one place lets the compiler check once that arrays lie apart."""
+    total = 0.0
+    for i in range(top, bottom):
+        if value[i] == lowest:
+            continue
+        if near:
+            _near_gain_row(i, stop, inverse, level, slope, floor, value, discount, score, power, grad, hess, x, y)
+        else:
+            _gain_row(i, stop, inverse, value, discount, change)
+            _far_row(i, stop, sigma, level, slope, floor, score, change, grad, hess, x, y)
+        row = _sum(x, stop)
+        grad[i] -= row
+        hess[i] += _sum(y, stop)
+        total += row
+    return total
+
+
+@kernel
 def gain_gradients(
     scores: Any, values: Any, inverse: Any, offsets: Any, discount: Any, truncation: int, sigma: float, slope: float, floor: float,
     log_norm: bool, hessian_scale: float, counted: int, first: int, last: int, order: Any, spare: Any, scratch: Any,
@@ -285,20 +306,14 @@ def gain_gradients(
         lowest = _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
         apart = score[0] - score[n - 1]
         level, steep = (0.01, slope) if slope > 0.0 and apart > 0.0 else (1.0, 0.0)
-        total = 0.0
-        for i in range(n):
-            if value[i] == lowest:
-                continue
-            stop = n if i < truncation else min(truncation, n)
-            if sigma * apart <= 1200.0:
-                _near_gain_row(i, stop, inverse[q], level, steep, floor, value, discount, score, power, grad, hess, x, y)
-            else:
-                _gain_row(i, stop, inverse[q], value, discount, change)
-                _far_row(i, stop, sigma, level, steep, floor, score, change, grad, hess, x, y)
-            row = _sum(x, stop)
-            grad[i] -= row
-            hess[i] += _sum(y, stop)
-            total += row
+        near = sigma * apart <= 1200.0  # exp(600) times what else there may be is still a double
+        met = min(truncation, n)
+        total = _gain_rows(
+            0, met, n, lowest, near, inverse[q], sigma, level, steep, floor, value, discount, score, power, change, grad, hess, x, y
+        )  # fmt: skip
+        total += _gain_rows(
+            met, n, met, lowest, near, inverse[q], sigma, level, steep, floor, value, discount, score, power, change, grad, hess, x, y
+        )  # fmt: skip
         total *= 2.0 * sigma
         norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
         _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, out_grad, out_hess)
