@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks.ndcg_theory.streams import Documents
 from fastrank import training
 

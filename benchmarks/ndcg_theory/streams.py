@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class Documents:
     def thinned(self, most: int, rng: np.random.Generator) -> Documents:
         """At most so many documents of each query."""
         kept = []
-        for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+        for start, stop in itertools.pairwise(self.offsets):
             kept.append(np.sort(start + rng.permutation(stop - start)[:most]))
         offsets = np.concatenate(([0], np.cumsum([len(rows) for rows in kept])))
         rows = np.concatenate(kept)
@@ -90,7 +91,7 @@ def streams(documents: Documents, scores: dict[str, np.ndarray], n_orders: int, 
     """The documents of each query in so many random orders; `together`: of all queries as one, where lists are short."""
     rng = np.random.default_rng(seed)
     offsets = documents.offsets[[0, -1]] if together else documents.offsets
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, stop in itertools.pairwise(offsets):
         for _ in range(n_orders):
             rows = start + rng.permutation(stop - start)
             yield Stream(documents.labels[rows], {name: each[rows] for name, each in scores.items()})

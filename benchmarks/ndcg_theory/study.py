@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.ndcg_theory.rankers import LISTNET, RANDOM, RANKSVM, trained_scores
-from benchmarks.ndcg_theory.streams import Documents, Stream, generated, letor, streams
 
 import fastrank as fr
+from benchmarks.ndcg_theory.rankers import LISTNET, RANDOM, RANKSVM, trained_scores
+from benchmarks.ndcg_theory.streams import Documents, Stream, generated, letor, streams
 from fastrank import analysis
 
 STANDARD, ROOT, FAST, SHARE = "nDCG", "nDCG(discount='power:0.5')", "nDCG(discount='geometric:0.5')", "nDCG@20%"
 # The four figures: the metric, its name in words.
-FIGURES = {STANDARD: "discount 1/log2(1 + r)", ROOT: "discount r^-1/2", FAST: "discount 2^-r", SHARE: "discount 1/log2(1 + r), cut at k = n/5"}
+FIGURES = {
+    STANDARD: "discount 1/log2(1 + r)",
+    ROOT: "discount r^-1/2",
+    FAST: "discount 2^-r",
+    SHARE: "discount 1/log2(1 + r), cut at k = n/5",
+}
 RANKERS = (LISTNET, RANKSVM, RANDOM)
 # Theory speaks of relevant and not relevant: discount and cutoff of each limit.
 LIMITS = {"r^-1/2": ("power:0.5", None), "1/r": ("zipf", None), "1/log2(1 + r), k = n/5": ("log2", 0.2), "1/log2(1 + r)": ("log2", None)}
@@ -36,7 +41,7 @@ class Setting:
     n_lists: int = 40
 
 
-QUICK = Setting(n_queries=12, n_documents=1_000, thinned=200, n_steps=80, orders=3, n_lists=10)
+QUICK = Setting(n_queries=24, n_documents=2_000, thinned=500, n_steps=150, orders=4, n_lists=10)
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,9 @@ def claims(curves: Curves) -> dict[str, bool]:
     standard = means[STANDARD][:, -1]
     return {
         "1: the three curves are near 1": bool(standard.min() > 0.75),
-        "1: and closer together than those of figures 2 and 4": bool(np.ptp(standard) < 0.6 * min(np.ptp(means[m][:, -1]) for m in (ROOT, SHARE))),
+        "1: and closer together than those of figures 2 and 4": bool(
+            np.ptp(standard) < 0.6 * min(np.ptp(means[m][:, -1]) for m in (ROOT, SHARE))
+        ),
         "1: ordered throughout the second half": ordered(STANDARD),
         "1: single streams settle down": settled(STANDARD),
         "1: the random ranker still rises": bool(means[STANDARD][-1, -1] > means[STANDARD][-1, n // 10] + 0.005),
