@@ -76,6 +76,8 @@ def fit(
     The examination of pbm is a parameter of this model and no estimate of position bias: documents that are shown high are better, and a
     finite log cannot part the two. For that use `propensity`.
 
+    Errors: `InputError`, one line that says what, where and the cure.
+
     Sources: those of `ClickModel`; Varadhan and Roland, Scandinavian Journal of Statistics 35, 2008 (SQUAREM).
 
     Examples

@@ -225,6 +225,10 @@ def probabilities(model: ClickModel, log: ClickLog, *, threads: int | None = Non
     The second is the first averaged over all that might have been clicked above; `ClickModel` has the formulas. A document or a rank that
     the model has no parameter for gets `model.unseen`. threads: None is every processor; the bits are the same for any number.
 
+    Errors: `InputError`, one line that says what, where and the cure.
+
+    Sources: those of `ClickModel`.
+
     Examples
     --------
     >>> from fastrank.clicks import ClickLog, ClickModel, probabilities
@@ -290,6 +294,8 @@ def score(model: ClickModel, log: ClickLog, *, threads: int | None = None) -> Sc
 
     threads: None is every processor; the bits are the same for any number. A model with perplexity B in place of A gains
     (A - B) / (A - 1).
+
+    Errors: `InputError`, one line that says what, where and the cure.
 
     Source: Chuklin, Markov and de Rijke, Click Models for Web Search, 2015, chapter 5.
 

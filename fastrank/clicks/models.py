@@ -88,6 +88,8 @@ class ClickModel:
     n_iterations, converged
         Passes over the data, and whether the last one moved no parameter by more than the tolerance.
 
+    Errors: `InputError`, one line that says what, where and the cure.
+
     Sources: Craswell, Zoeter, Taylor and Ramsey, WSDM 2008 (pbm, cm); Guo, Liu and Wang, WSDM 2009 (dcm); Chapelle and Zhang, WWW 2009
     (sdbn, dbn); Dupret and Piwowarski, SIGIR 2008 (ubm); Guo et al., WWW 2009 (ccm); Chuklin, Markov and de Rijke, Click Models for Web
     Search, 2015.

@@ -95,6 +95,8 @@ def simulate(log: ClickLog, model: ClickModel, seed: int = 0, *, threads: int | 
 
     Errors: `InputError`, one line that says what, where and the cure.
 
+    Sources: those of `ClickModel`; Steele, Lea and Flood, OOPSLA 2014 (SplitMix64, which each row's number is drawn by).
+
     Examples
     --------
     >>> import numpy as np

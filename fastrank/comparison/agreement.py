@@ -14,7 +14,9 @@ def kendall_tau(one: Any, other: Any) -> float:
     """Kendall's tau-b of two lists of scores of the same items: 1 the same order, -1 the reverse, 0 no relation.
 
     tau = (C - D) / sqrt((n0 - ties in one) (n0 - ties in other)): C pairs in the same order, D in the reverse, n0 all. NaN where a list
-    has no two different scores. Source: Kendall, Biometrika 1945.
+    has no two different scores.
+
+    Source: Kendall, Biometrika 1945. Errors: `InputError` for lists of unequal length and for scores that are not finite.
 
     >>> kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]) == (5 - 1) / 6
     True
@@ -32,7 +34,7 @@ def tau_ap(one: Any, other: Any) -> float:
     With the items ranked by `one`, 2 / (n - 1) · Σ over ranks i = 2 … n of C(i) / (i - 1), minus 1, where C(i) counts the items above
     rank i that `other`, too, has above the item at i; a pair tied in `other` counts one half, and items tied in `one` share the mean over
     their orders. NaN where a list has no two different scores. Not symmetric: `other` is the true order.
-    Source: Yilmaz, Aslam and Robertson, SIGIR 2008; ties: Urbano and Marrero, ICTIR 2017.
+    Source: Yilmaz, Aslam and Robertson, SIGIR 2008; ties: Urbano and Marrero, ICTIR 2017. Errors: as `kendall_tau`.
 
     >>> tau_ap([4, 3, 2, 1], [4, 3, 1, 2]) == 2 / 3 * (1 + 1 + 2 / 3) - 1
     True
