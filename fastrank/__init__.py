@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fastrank import analysis as analysis
     from fastrank import clicks as clicks
     from fastrank import compat as compat
+    from fastrank import distributed as distributed
     from fastrank import metrics as metrics
     from fastrank import reference as reference
     from fastrank import training as training
@@ -74,6 +75,7 @@ _HOMES: dict[str, str | None] = {
     "analysis": None,
     "clicks": None,
     "compat": None,
+    "distributed": None,
     "metrics": None,
     "reference": None,
     "training": None,

@@ -24,7 +24,7 @@ LAYERS = (
     ("engine",),
     ("io", "ranking", "metrics", "reference"),
     ("evaluation",),
-    ("replicates", "statistics", "batch", "groups", "gains", "convention", "arrays"),
+    ("replicates", "statistics", "batch", "per_query", "groups", "gains", "convention", "arrays"),
     ("errors", "_kernel"),
 )
 SIDEWAYS = {
@@ -33,8 +33,10 @@ SIDEWAYS = {
     ("batch", "convention"),
     ("batch", "gains"),
     ("batch", "groups"),
+    ("batch", "per_query"),
     ("convention", "gains"),
     ("gains", "arrays"),
+    ("per_query", "arrays"),
 }
 # An Evaluation draws itself as a table, reads the name in result[name] and can be summarised by the bootstrap; a Comparison and what
 # is told from clicks draw themselves: all inside the function that does so.
@@ -60,9 +62,10 @@ ROOMS = {
     "keras": {"training"},
     "transformers": {"training"},
     "sentence_transformers": {"training"},
+    "pyspark": {"distributed"},
     "pickle": set(),
 }
-LATE = {"numba", "scipy", "matplotlib", "pandas", "polars", "lightgbm", "xgboost", "catboost", "sklearn", "torch"}
+LATE = {"numba", "scipy", "matplotlib", "pandas", "polars", "lightgbm", "xgboost", "catboost", "sklearn", "torch", "pyspark"}
 LATE |= {"torchmetrics", "jax", "keras", "transformers", "sentence_transformers"}
 # Modules that are nothing without their library, and say so when it is missing: what they define is made of its classes.
 OF_A_LIBRARY = {

@@ -176,6 +176,14 @@ class Evaluator:
         self._counts = self._counts + counts
         self._parts = [*self._parts, *parts]
 
+    def count(self, kind: str, n: int) -> None:
+        """Count something that no batch tells of, such as queries of a run that have no judgements. Counts add up when merged."""
+        self._counts[kind, 0] += n
+
+    def counted(self, kind: str) -> int:
+        """How often something was counted."""
+        return self._counts[kind, 0]
+
     def result(self) -> Evaluation:
         """What has been collected so far. The evaluator goes on: later updates do not change this result."""
         parts = self._parts

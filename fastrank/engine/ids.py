@@ -97,7 +97,7 @@ def evaluate_ids(
     joined, notes = join_distinct(judged, ranked, plan.convention, duplicates, threads, **rules)
     query_ids = None if lists.query_ids is None else joined.batch.query_ids
     result = run_plan(plan, replace(joined.batch, scores=None, query_ids=query_ids), threads)
-    result.notes = (*result.notes, *notes_of_queries(joined, missing), *notes)
+    result.notes = (*result.notes, *notes_of_queries(joined.n_missing, joined.n_unjudged, missing), *notes)
     return result
 
 

@@ -107,7 +107,7 @@ def evaluate_run(
         judged, ranked = _as_qrels(qrels, threads), _as_run(run, plan.convention, threads)
         joined, notes = join_distinct(judged, ranked, plan.convention, duplicates, threads, **rules)
     result = run_plan(plan, joined.batch, threads)
-    result.notes = (*result.notes, *notes_of_queries(joined, missing), *notes)
+    result.notes = (*result.notes, *notes_of_queries(joined.n_missing, joined.n_unjudged, missing), *notes)
     return result
 
 
@@ -193,13 +193,13 @@ def _check(qrels: Qrels, run: Run, convention: Convention) -> None:
         qrels.check_not_negative(convention.name)
 
 
-def notes_of_queries(joined: Joined, missing: str) -> Iterator[Note]:
+def notes_of_queries(n_missing: int, n_unjudged: int, missing: str) -> Iterator[Note]:
     """Queries that only one side has."""
-    n = joined.n_missing
+    n = n_missing
     if n:
         fate = "counted as empty lists" if missing == "zero" else "left out"
         yield Note("missing_query", n, f"{_plural(n, 'query', 'queries')} of the qrels not in the run: {fate}; missing: {missing}.")
-    n = joined.n_unjudged
+    n = n_unjudged
     if n:
         yield Note("unjudged_query", n, f"{_plural(n, 'query', 'queries')} of the run not in the qrels: left out.")
 
