@@ -22,6 +22,7 @@ from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
 from benchmarks.drop_in_rows import drop_in
 from benchmarks.group_rows import subtopics
+from benchmarks.network_rows import networks
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
 from benchmarks.propensity_rows import propensities
 from benchmarks.statistics_rows import statistics
@@ -408,6 +409,7 @@ ROWS = {
         Row("scored", "Labels and scores: nDCG@10, RR, AP and recall@10 together, against nDCG@10 alone", scored),
         Row("boosting", "The same labels under new scores, once a boosting round: nDCG@10", boosting),
         Row("training", "Boosting: a round's nDCG@10 and LambdaRank's gradients, one thread", training),
+        Row("networks", "An epoch of a network: update and compute, one thread", networks),
         Row("small-batch", "One small batch, the whole Python call", small_batch, each=None),
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),

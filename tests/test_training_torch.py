@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -252,14 +251,18 @@ def test_a_collection_never_takes_two_metrics_for_one() -> None:
 # --- processes, threads, loaders ---------------------------------------------------------------------------------------------------
 
 
+def run_program(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a file beside this one in a process of its own."""
+    program = Path(__file__).with_name(name)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(program.parent.parent), str(program.parent)])}
+    return subprocess.run([sys.executable, str(program), *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_every_process_sees_the_value_of_all_rows(tmp_path: Path) -> None:
     kinds = ["torchmetrics", "plain"] if importlib.util.find_spec("torchmetrics") else ["plain"]
-    program = Path(__file__).with_name("torch_processes.py")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(program.parent.parent), str(program.parent)])}
-    command = [sys.executable, str(program), str(tmp_path), *kinds]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program("torch_processes.py", str(tmp_path), *kinds)
     assert done.returncode == 0, done.stderr
     both = fr.Evaluator(METRICS)
     both.update(LABELS, SCORES, OFFSETS)
@@ -271,40 +274,9 @@ def test_every_process_sees_the_value_of_all_rows(tmp_path: Path) -> None:
         assert found == {f"{kind} {way}": [expected(), both.result().aggregate(), alone] for kind in kinds for way in WAYS}
 
 
-def judged(seed: int) -> float:
-    """One metric of drawn lists: what threads and the workers of a loader do at once."""
-    generator = torch.Generator().manual_seed(seed)
-    scores, labels = torch.rand(500, 20, generator=generator), torch.randint(0, 3, (500, 20), generator=generator)
-    metric = ours.RankingMetric("nDCG@10", threads=2)
-    metric.update(scores, labels)
-    return float(metric.compute())
-
-
-class Judging(torch.utils.data.Dataset):  # type: ignore[misc]
-    def __len__(self) -> int:
-        return 16
-
-    def __getitem__(self, seed: int) -> float:
-        return judged(seed)
-
-
 def test_threads_and_forked_workers_of_a_loader_at_once() -> None:
-    expected = [judged(seed) for seed in range(16)]  # the pool of this process has run before the fork
-    found: dict[int, float] = {}
-
-    def work(part: int) -> None:
-        for seed in range(part, 16, 4):
-            found[seed] = judged(seed)
-
-    threads = [threading.Thread(target=work, args=(part,)) for part in range(4)]
-    loader = torch.utils.data.DataLoader(Judging(), batch_size=4, num_workers=2, multiprocessing_context="fork")
-    for thread in threads:
-        thread.start()
-    loaded = [value for batch in loader for value in batch.tolist()]
-    for thread in threads:
-        thread.join()
-    assert loaded == expected
-    assert [found[seed] for seed in range(16)] == expected
+    done = run_program("torch_loader.py")
+    assert done.returncode == 0, done.stderr
 
 
 # --- mistakes --------------------------------------------------------------------------------------------------------------------

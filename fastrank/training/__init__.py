@@ -38,10 +38,15 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys(("Loss", "approximate_ndcg", "hinge", "listmle", "listnet", "ranknet"), "losses"),
 }
 
+# A module per library whose classes it builds on; asking for one imports that library.
+_MODULES = ("huggingface", "jax", "keras", "sentence_transformers", "sklearn", "torch")
+
 __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"fastrank.training.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fastrank.training' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"fastrank.training.{_HOMES[name]}"), name)
@@ -50,4 +55,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*globals(), *__all__, *_MODULES]

@@ -59,7 +59,8 @@ class RankingMetrics:
         threads: int | None = None,
     ) -> None:
         plan = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant)
-        self.metrics, self.convention, self._threads = plan.metrics, plan.convention, check_threads(threads)
+        self.metrics, self.convention, self._names = plan.metrics, plan.convention, plan.names
+        self._threads = check_threads(threads)
         self._batches: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._lists = 0
 
@@ -72,7 +73,8 @@ class RankingMetrics:
         self._batches, self._lists = [], 0
         labels, scores, ids = columns
         given: dict[str, Any] = {"metrics": self.metrics, "convention": self.convention, "threads": self._threads}
-        return evaluate(labels, scores, query_ids=ids, **given).aggregate()
+        found = evaluate(labels, scores, query_ids=ids, **given).aggregate()
+        return dict(zip(self._names, found.values(), strict=True))
 
     def _read(self, prediction: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels, scores and ids of the documents of a batch, flat and without padding."""

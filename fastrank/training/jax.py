@@ -53,7 +53,7 @@ def ranking_metric(
     def on_host(labels: Any, scores: Any, offsets: Any, mask: Any) -> Any:
         flat, score, bounds = _flat(labels, scores, offsets, mask)
         result = evaluate(flat, score, bounds, metrics=plan.metrics, convention=plan.convention, threads=threads)
-        return {name: np.asarray(value, _real()) for name, value in result.aggregate().items()}
+        return {name: np.asarray(value, _real()) for name, value in zip(plan.names, result.aggregate().values(), strict=True)}
 
     def metric(labels: Any, scores: Any, offsets: Any = None, *, mask: Any = None) -> Any:
         """The metrics of one batch."""

@@ -69,9 +69,10 @@ class RankingCallback(keras.callbacks.Callback):  # type: ignore[misc]  # the ty
         threads: int | None = None,
     ) -> None:
         super().__init__()
-        self.x, self.prefix, self.batch_size = x, prefix, batch_size
+        self.x, self.batch_size = x, batch_size
         self._options: dict[str, Any] = {"ties": ties, "no_relevant": no_relevant, "threads": check_threads(threads)}
-        self._metrics = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant).metrics
+        plan = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant)
+        self._metrics, self._keys = plan.metrics, [prefix + name for name in plan.names]
         self._mask = None
         if mask is not None:
             self._mask = np.asarray(mask, bool)
@@ -85,7 +86,7 @@ class RankingCallback(keras.callbacks.Callback):  # type: ignore[misc]  # the ty
         """Predict, judge, and write into the logs."""
         found = self._queries.evaluate(self._scores(), metrics=self._metrics, **self._options).aggregate()
         if logs is not None:
-            logs.update({self.prefix + name: value for name, value in found.items()})
+            logs.update(zip(self._keys, found.values(), strict=True))
 
     def _scores(self) -> np.ndarray:
         """What the model predicts, in the shape of the labels."""
