@@ -35,7 +35,7 @@ def _order(scores: Any, start: int, n: int, counted: int, order: Any, rank: Any)
             x = scores[start + i]
             above = 0
             for j in range(i):
-                before = np.int64(scores[start + j] >= x)
+                before: Any = np.int64(scores[start + j] >= x)
                 above += before
                 rank[j] += 1 - before
             rank[i] = above
@@ -252,7 +252,7 @@ def _fill(scores: Any, values: Any, start: int, n: int, sigma: float, order: Any
     middle = score[0] + 0.5 * (score[n - 1] - score[0])
     lowest = value[0]
     for r in range(n):
-        power[r] = math.exp(sigma * (score[r] - middle))
+        power[r] = np.exp(sigma * (score[r] - middle))  # infinite where far apart, and then not used
         lowest = min(lowest, value[r])
     return lowest
 
