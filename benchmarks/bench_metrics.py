@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from metric_table import PEERS, TABLE, Peer, instances, reference_of
+from metric_peers import Peer
+from metric_table import PEERS, TABLE, instances, reference_of
 from pytest_benchmark.fixture import BenchmarkFixture
 from strategies import Batch
 

@@ -1,19 +1,10 @@
 """One table: each metric family with instances to try, its reference, its slow truth, and the other programs that compute it.
 
 The shared tests and the benchmarks are driven by it. A new family needs a row here; a test fails when one is missing.
-
-A peer is a function of labels, scores and offsets that returns one value per query, or their mean alone where the program gives no more.
-Its library is imported when it is asked for; `why_absent` says why it cannot be used, if it cannot.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import itertools
-import re
-import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -21,6 +12,7 @@ from typing import Any
 
 import brute_force
 import numpy as np
+from metric_peers import CWL, Peer, Values, ir_measures_peers, lightgbm_peers, pytrec_eval_peers, sklearn_peers
 
 from fastrank import metrics as m
 from fastrank import reference
@@ -28,42 +20,6 @@ from fastrank.convention import conventions
 from fastrank.gains import DiscountTable, GainTable
 from fastrank.metrics import Metric
 from fastrank.metrics.base import show_cutoff, threshold
-
-Values = Callable[[np.ndarray, np.ndarray | None, np.ndarray], np.ndarray | float]
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Another program's value of `metric`, which under `convention` and `ties` is ours.
-
-    `untied`: it agrees on lists without equal scores alone. `binary`: it takes labels 0 and 1 alone. `whole_labels`: no fractions.
-    `both_classes`: it takes only queries with a relevant and a non-relevant document. `shortest`: it takes no shorter lists.
-    """
-
-    library: str
-    name: str
-    metric: Metric
-    values: Values
-    convention: str = "fastrank"
-    ties: str | None = None
-    untied: bool = False
-    binary: bool = False
-    whole_labels: bool = False
-    both_classes: bool = False
-    shortest: int = 1
-    mean_only: bool = False
-    tolerance: float = 1e-12
-    program: str | None = None
-    behind: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.library} {self.name}"
-
-    def why_absent(self) -> str | None:
-        """The reason why this peer cannot be asked; None when it can."""
-        if self.program is not None and shutil.which(self.program) is None:
-            return f"{self.name} of {self.library} needs {self.program}, which is not installed"
-        return why_absent(self.library) or (None if self.behind is None else why_absent(self.behind))
 
 
 @dataclass(frozen=True)
@@ -77,16 +33,6 @@ class Row:
     truth: str | None
     metrics: tuple[Metric, ...]
     peers: tuple[Peer, ...] = field(default=())
-
-
-@functools.cache
-def why_absent(library: str) -> str | None:
-    """Why a library cannot be imported, or None. LightGBM without the system's libgomp raises OSError."""
-    try:
-        importlib.import_module(library)
-    except (ImportError, OSError) as error:
-        return f"{library} cannot be loaded: {str(error).splitlines()[0]}"
-    return None
 
 
 # --- our metric in the words of the reference and of the slow truth -------------------------------------------------------------
@@ -159,140 +105,6 @@ def _discount(discount: Any, rank: int) -> float:
     }[kind]()
 
 
-# --- scikit-learn, a query at a time --------------------------------------------------------------------------------------------
-
-
-def _queries(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for start, stop in itertools.pairwise(offsets):
-        yield labels[start:stop], scores[start:stop]
-
-
-def _gains_score(name: str, k: int | None, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    import sklearn.metrics
-
-    score = getattr(sklearn.metrics, name)
-    return np.array([score(label[None], score_[None], k=k) for label, score_ in _queries(labels, scores, offsets)])
-
-
-def _curve_score(name: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    import sklearn.metrics
-
-    score = getattr(sklearn.metrics, name)
-    return np.array([score(label, score_) for label, score_ in _queries(labels, scores, offsets)])
-
-
-def _sklearn() -> dict[str, tuple[Peer, ...]]:
-    gains = {
-        family: tuple(
-            Peer("sklearn", f"{name}(k={k})", metric(k=k), partial(_gains_score, name, k), convention="sklearn", shortest=2)
-            for k in (None, 3, 20)
-        )
-        for family, metric, name in (("DCG", m.DCG, "dcg_score"), ("nDCG", m.nDCG, "ndcg_score"))
-    }
-    area = Peer("sklearn", "roc_auc_score", m.AUC(), partial(_curve_score, "roc_auc_score"), binary=True, both_classes=True)
-    average = Peer(
-        "sklearn",
-        "average_precision_score",
-        m.AP(),
-        partial(_curve_score, "average_precision_score"),
-        binary=True,
-        both_classes=True,
-        untied=True,
-    )
-    return {**gains, "AUC": (area,), "AP": (average,)}
-
-
-# --- LightGBM: its metrics of a model that has not learned anything, over initial scores ----------------------------------------
-
-
-def _lightgbm_mean(name: str, k: int, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> float:
-    import lightgbm
-
-    data = lightgbm.Dataset(np.zeros((len(labels), 1)), labels, group=np.diff(offsets), init_score=scores, params={"verbose": -1})
-    settings = {"objective": "lambdarank", "metric": name, "eval_at": k, "num_threads": 1, "verbose": -1}
-    ((_, _, value, *_),) = lightgbm.Booster(settings, data).eval_train()
-    return float(value)
-
-
-def _lightgbm(name: str, metric: type[Metric]) -> tuple[Peer, ...]:
-    return tuple(
-        Peer(
-            "lightgbm",
-            f"{name}@{k}",
-            metric(k=k),
-            partial(_lightgbm_mean, name, k),
-            convention="lightgbm",
-            whole_labels=True,
-            mean_only=True,
-        )
-        for k in (1, 3, 20)
-    )
-
-
-# --- trec_eval through pytrec_eval and ir_measures ------------------------------------------------------------------------------
-# Both order equal scores by document id, larger first: ids that fall along the input make that the order of the input.
-
-
-def _as_dicts(values: np.ndarray, offsets: np.ndarray, kind: type) -> dict[str, dict[str, Any]]:
-    found = {}
-    for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        found[str(q)] = {
-            f"d{10**8 - 1 - row}": kind(value) for row, value in zip(range(start, stop), values[start:stop].tolist(), strict=True)
-        }
-    return found
-
-
-def _pytrec_eval_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    import pytrec_eval
-
-    # A new evaluator a call: it changes the list of measures it was given.
-    evaluator = pytrec_eval.RelevanceEvaluator(_as_dicts(labels, offsets, int), {measure})
-    found = evaluator.evaluate(_as_dicts(scores, offsets, float))
-    printed = measure if re.search(r"_\d\.\d+$", measure) else measure.replace(".", "_")
-    return np.array([found[str(q)][printed] for q in range(len(offsets) - 1)])
-
-
-def _ir_measures_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    import ir_measures
-
-    values = np.zeros(len(offsets) - 1)
-    parsed = ir_measures.parse_measure(measure)
-    for each in ir_measures.iter_calc([parsed], _as_dicts(labels, offsets, int), _as_dicts(scores, offsets, float)):
-        values[int(each.query_id)] = each.value
-    return values
-
-
-def _raised_values(measure: str, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    return _ir_measures_values(measure, labels, scores - scores.min(initial=0) + 1, offsets)
-
-
-def _pytrec_eval(**measures: Metric) -> tuple[Peer, ...]:
-    return tuple(
-        Peer(
-            "pytrec_eval",
-            name.replace("__", "."),
-            metric,
-            partial(_pytrec_eval_values, name.replace("__", ".")),
-            ties="input",
-            whole_labels=True,
-        )
-        for name, metric in measures.items()
-    )
-
-
-def _ir_measures(measures: dict[str, Metric], *, library: str | None = None, positive: bool = False, **options: Any) -> tuple[Peer, ...]:
-    """library: what ir_measures asks in turn. positive: it takes an unretrieved document for one of score 0, so all scores are raised."""
-    values = _raised_values if positive else _ir_measures_values
-    return tuple(
-        Peer("ir_measures", name, metric, partial(values, name), ties="input", whole_labels=True, behind=library, **options)
-        for name, metric in measures.items()
-    )
-
-
-# Metrics of cwl_eval, which ir_measures asks. It takes equal scores in an order of its own.
-_CWL: dict[str, Any] = {"untied": True, "library": "cwl"}
-
-
 # --- the table ------------------------------------------------------------------------------------------------------------------
 
 # A table that does not rise with the label, and one with a loss: every label of `strategies.GRADES` has an entry.
@@ -321,7 +133,7 @@ def _with_rules(metric: type[Metric], **options: Any) -> tuple[Metric, ...]:
     return tuple(metric(no_relevant=rule, **options) for rule in ("one", "nan", "skip"))
 
 
-SKLEARN = _sklearn()
+SKLEARN = sklearn_peers()
 
 TABLE: dict[str, Row] = {
     "DCG": Row("dcg", "dcg", (*_gain_like(m.DCG), *_cut(m.DCG, None, 2, gain=LOSSES)), SKLEARN["DCG"]),
@@ -332,9 +144,11 @@ TABLE: dict[str, Row] = {
         (*_gain_like(m.nDCG), *_with_rules(m.nDCG), *_with_rules(m.nDCG, k="20%")),
         (
             *SKLEARN["nDCG"],
-            *_lightgbm("ndcg", m.nDCG),
-            *_pytrec_eval(ndcg=m.nDCG(gain="linear"), ndcg_cut__3=m.nDCG(gain="linear", k=3), ndcg_cut__50=m.nDCG(gain="linear", k=50)),
-            *_ir_measures({"nDCG@4": m.nDCG(gain="linear", k=4), "nDCG(gains={0:0,1:1,2:3,3:7,4:15})@4": m.nDCG(k=4)}),
+            *lightgbm_peers("ndcg", m.nDCG),
+            *pytrec_eval_peers(
+                ndcg=m.nDCG(gain="linear"), ndcg_cut__3=m.nDCG(gain="linear", k=3), ndcg_cut__50=m.nDCG(gain="linear", k=50)
+            ),
+            *ir_measures_peers({"nDCG@4": m.nDCG(gain="linear", k=4), "nDCG(gains={0:0,1:1,2:3,3:7,4:15})@4": m.nDCG(k=4)}),
         ),
     ),
     "RR": Row(
@@ -347,7 +161,7 @@ TABLE: dict[str, Row] = {
             *_cut(m.RR, None, 2, above=0),
             *_with_rules(m.RR),
         ),
-        (*_pytrec_eval(recip_rank=m.RR()), *_ir_measures({"RR": m.RR(), "RR(rel=2)": m.RR(rel=2)})),
+        (*pytrec_eval_peers(recip_rank=m.RR()), *ir_measures_peers({"RR": m.RR(), "RR(rel=2)": m.RR(rel=2)})),
     ),
     "AP": Row(
         "average_precision",
@@ -364,9 +178,9 @@ TABLE: dict[str, Row] = {
         ),
         (
             *SKLEARN["AP"],
-            *_lightgbm("map", m.AP),
-            *_pytrec_eval(map=m.AP(), map_cut__3=m.AP(k=3)),
-            *_ir_measures({"AP(rel=2)": m.AP(rel=2), "AP@5": m.AP(k=5)}),
+            *lightgbm_peers("map", m.AP),
+            *pytrec_eval_peers(map=m.AP(), map_cut__3=m.AP(k=3)),
+            *ir_measures_peers({"AP(rel=2)": m.AP(rel=2), "AP@5": m.AP(k=5)}),
         ),
     ),
     "P": Row(
@@ -378,13 +192,13 @@ TABLE: dict[str, Row] = {
             m.P(rel=2, k=2),
             *_cut(m.P, None, 3, above=0.5),
         ),
-        (*_pytrec_eval(P__5=m.P(k=5), set_P=m.P()), *_ir_measures({"P(rel=2)@3": m.P(rel=2, k=3), "SetP": m.P()})),
+        (*pytrec_eval_peers(P__5=m.P(k=5), set_P=m.P()), *ir_measures_peers({"P(rel=2)@3": m.P(rel=2, k=3), "SetP": m.P()})),
     ),
     "R": Row(
         "recall",
         "recall",
         (*_cut(m.R, None, 1, 3, 1000, "30%"), m.R(rel=2, k=2), *_cut(m.R, None, 3, above=0), *_with_rules(m.R, k=2, above=0)),
-        (*_pytrec_eval(recall__5=m.R(k=5), set_recall=m.R()), *_ir_measures({"R(rel=2)@3": m.R(rel=2, k=3)})),
+        (*pytrec_eval_peers(recall__5=m.R(k=5), set_recall=m.R()), *ir_measures_peers({"R(rel=2)@3": m.R(rel=2, k=3)})),
     ),
     "F": Row(
         "f",
@@ -394,19 +208,22 @@ TABLE: dict[str, Row] = {
             m.F(rel=2, k=2),
             *_with_rules(m.F, k=2),
         ),
-        (*_pytrec_eval(set_F=m.F()), *_ir_measures({"SetF(beta=4.0)": m.F(beta=2)})),
+        (*pytrec_eval_peers(set_F=m.F()), *ir_measures_peers({"SetF(beta=4.0)": m.F(beta=2)})),
     ),
     "Success": Row(
         "success",
         "success",
         (*_cut(m.Success, None, 1, 3, 1000, "30%"), m.Success(rel=2, k=2), *_with_rules(m.Success, k=2)),
-        (*_pytrec_eval(success__5=m.Success(k=5)), *_ir_measures({"Success(rel=2)@3": m.Success(rel=2, k=3)})),
+        (*pytrec_eval_peers(success__5=m.Success(k=5)), *ir_measures_peers({"Success(rel=2)@3": m.Success(rel=2, k=3)})),
     ),
     "Rprec": Row(
         "r_precision",
         "r_precision",
         (m.Rprec(), m.Rprec(rel=2), *[m.Rprec(multiple=x) for x in (0.2, 0.5, 1.6)], *_with_rules(m.Rprec)),
-        (*_pytrec_eval(Rprec=m.Rprec(), **{"Rprec_mult_0.40": m.Rprec(multiple=0.4)}), *_ir_measures({"Rprec(rel=2)": m.Rprec(rel=2)})),
+        (
+            *pytrec_eval_peers(Rprec=m.Rprec(), **{"Rprec_mult_0.40": m.Rprec(multiple=0.4)}),
+            *ir_measures_peers({"Rprec(rel=2)": m.Rprec(rel=2)}),
+        ),
     ),
     "RBP": Row(
         "rbp",
@@ -418,7 +235,7 @@ TABLE: dict[str, Row] = {
             *[m.RBP(gain=gain) for gain in ("scaled", "linear", "linear>=2", UNEVEN)],
             m.RBP(gain="scaled", k="30%", p=0.5),
         ),
-        _ir_measures({"RBP(rel=1)": m.RBP(), "RBP(rel=2,p=0.5)": m.RBP(rel=2, p=0.5)}, untied=True, library="cwl"),
+        ir_measures_peers({"RBP(rel=1)": m.RBP(), "RBP(rel=2,p=0.5)": m.RBP(rel=2, p=0.5)}, untied=True, library="cwl"),
     ),
     "RBPResid": Row("rbp_residual", "rbp_residual", (m.RBPResid(), m.RBPResid(p=0.5))),
     "ERR": Row(
@@ -426,7 +243,7 @@ TABLE: dict[str, Row] = {
         "err",
         (*_cut(m.ERR, None, 1, 3, 1000, "30%"), m.ERR(max_label=5.5), *_with_rules(m.ERR, k=2)),
         # The Perl script behind it prints five decimals.
-        _ir_measures({"ERR@3": m.ERR(k=3), "ERR@20": m.ERR(k=20)}, tolerance=0.6e-5, program="perl"),
+        ir_measures_peers({"ERR@3": m.ERR(k=3), "ERR@20": m.ERR(k=20)}, tolerance=0.6e-5, program="perl"),
     ),
     "AUC": Row("auc", "auc", (m.AUC(), m.AUC(rel=2), *_with_rules(m.AUC)), SKLEARN["AUC"]),
     "Concordance": Row("concordance", "concordance", (m.Concordance(), *_with_rules(m.Concordance))),
@@ -435,18 +252,23 @@ TABLE: dict[str, Row] = {
         "bpref",
         "bpref",
         (m.Bpref(), m.Bpref(rel=2), *_with_rules(m.Bpref)),
-        (*_pytrec_eval(bpref=m.Bpref()), *_ir_measures({"Bpref(rel=2)": m.Bpref(rel=2)})),
+        (*pytrec_eval_peers(bpref=m.Bpref()), *ir_measures_peers({"Bpref(rel=2)": m.Bpref(rel=2)})),
     ),
-    "Judged": Row("judged", "judged", _cut(m.Judged, None, 1, 3, 1000, "30%"), _ir_measures({"Judged@4": m.Judged(k=4)})),
-    "NumRet": Row("num_ret", "num_ret", (m.NumRet(),), (*_pytrec_eval(num_ret=m.NumRet()), *_ir_measures({"NumRet": m.NumRet()}))),
+    "Judged": Row("judged", "judged", _cut(m.Judged, None, 1, 3, 1000, "30%"), ir_measures_peers({"Judged@4": m.Judged(k=4)})),
+    "NumRet": Row(
+        "num_ret", "num_ret", (m.NumRet(),), (*pytrec_eval_peers(num_ret=m.NumRet()), *ir_measures_peers({"NumRet": m.NumRet()}))
+    ),
     "NumRel": Row(
-        "num_rel", "num_rel", (m.NumRel(), m.NumRel(rel=2)), (*_pytrec_eval(num_rel=m.NumRel()), *_ir_measures({"NumRel": m.NumRel()}))
+        "num_rel",
+        "num_rel",
+        (m.NumRel(), m.NumRel(rel=2)),
+        (*pytrec_eval_peers(num_rel=m.NumRel()), *ir_measures_peers({"NumRel": m.NumRel()})),
     ),
     "NumRelRet": Row(
         "num_rel_ret",
         "num_rel_ret",
         (*_cut(m.NumRelRet, None, 1, 3, 1000, "30%"), m.NumRelRet(rel=2, k=2)),
-        (*_pytrec_eval(num_rel_ret=m.NumRelRet()), *_ir_measures({"NumRet(rel=1)": m.NumRelRet()})),
+        (*pytrec_eval_peers(num_rel_ret=m.NumRelRet()), *ir_measures_peers({"NumRet(rel=1)": m.NumRelRet()})),
     ),
 }
 
@@ -471,8 +293,8 @@ TABLE |= {
             *_with_rules(m.IPrec, recall=0.2),
         ),
         (
-            *_pytrec_eval(**{f"iprec_at_recall_{x:.2f}": m.IPrec(recall=x, rounding="trec_eval9") for x in (0, 0.3, 1)}),
-            *_ir_measures({"IPrec@0.2": m.IPrec(recall=0.2, rounding="trec_eval9")}),
+            *pytrec_eval_peers(**{f"iprec_at_recall_{x:.2f}": m.IPrec(recall=x, rounding="trec_eval9") for x in (0, 0.3, 1)}),
+            *ir_measures_peers({"IPrec@0.2": m.IPrec(recall=0.2, rounding="trec_eval9")}),
         ),
     ),
     "AvgIPrec": Row(
@@ -484,89 +306,89 @@ TABLE |= {
             m.AvgIPrec(rounding="trec_eval9", rel=2),
             *_with_rules(m.AvgIPrec),
         ),
-        _pytrec_eval(**{"11pt_avg": m.AvgIPrec(rounding="trec_eval9")}),
+        pytrec_eval_peers(**{"11pt_avg": m.AvgIPrec(rounding="trec_eval9")}),
     ),
     "infAP": Row(
         "inferred_average_precision",
         None,
         (m.infAP(), m.infAP(rel=2), *_with_rules(m.infAP)),
-        (*_pytrec_eval(infAP=m.infAP()), *_ir_measures({"infAP(rel=2)": m.infAP(rel=2)})),
+        (*pytrec_eval_peers(infAP=m.infAP()), *ir_measures_peers({"infAP(rel=2)": m.infAP(rel=2)})),
     ),
-    "binG": Row("bin_g", "bin_g", (m.binG(), m.binG(rel=2), *_with_rules(m.binG)), _pytrec_eval(binG=m.binG())),
-    "G": Row("g", None, (m.G(), m.G(gain="exp2"), m.G(gain=UNEVEN), *_with_rules(m.G)), _pytrec_eval(G=m.G())),
+    "binG": Row("bin_g", "bin_g", (m.binG(), m.binG(rel=2), *_with_rules(m.binG)), pytrec_eval_peers(binG=m.binG())),
+    "G": Row("g", None, (m.G(), m.G(gain="exp2"), m.G(gain=UNEVEN), *_with_rules(m.G)), pytrec_eval_peers(G=m.G())),
     "nDCGrel": Row(
         "ndcg_rel",
         "ndcg_rel",
         (m.nDCGrel(), m.nDCGrel(gain="exp2"), m.nDCGrel(gain=UNEVEN), *_with_rules(m.nDCGrel)),
-        _pytrec_eval(ndcg_rel=m.nDCGrel()),
+        pytrec_eval_peers(ndcg_rel=m.nDCGrel()),
     ),
     "Rndcg": Row(
         "r_ndcg",
         "r_ndcg",
         (m.Rndcg(), m.Rndcg(gain="exp2", rel=2), m.Rndcg(gain=UNEVEN), *_with_rules(m.Rndcg)),
-        _pytrec_eval(Rndcg=m.Rndcg()),
+        pytrec_eval_peers(Rndcg=m.Rndcg()),
     ),
     "RelP": Row(
         "relative_precision",
         "relative_precision",
         (*_cut(m.RelP, None, 1, 3, 1000, "30%"), m.RelP(rel=2, k=2), *_with_rules(m.RelP, k=2)),
-        (*_pytrec_eval(relative_P__5=m.RelP(k=5), set_relative_P=m.RelP()), *_ir_measures({"SetRelP(rel=2)": m.RelP(rel=2)})),
+        (*pytrec_eval_peers(relative_P__5=m.RelP(k=5), set_relative_P=m.RelP()), *ir_measures_peers({"SetRelP(rel=2)": m.RelP(rel=2)})),
     ),
     "SetAP": Row(
         "set_average_precision",
         "set_average_precision",
         (m.SetAP(), m.SetAP(rel=2), *_with_rules(m.SetAP)),
-        (*_pytrec_eval(set_map=m.SetAP()), *_ir_measures({"SetAP(rel=2)": m.SetAP(rel=2)})),
+        (*pytrec_eval_peers(set_map=m.SetAP()), *ir_measures_peers({"SetAP(rel=2)": m.SetAP(rel=2)})),
     ),
     "Utility": Row(
         "utility",
         "utility",
         (m.Utility(), m.Utility(rel=2, weights=(2, -0.5, -1, 0.25)), m.Utility(weights=(0, 0, 0, 1), collection=10**6)),
-        _pytrec_eval(utility=m.Utility()),
+        pytrec_eval_peers(utility=m.Utility()),
     ),
-    "NumQ": Row("num_q", "num_q", (m.NumQ(),), _pytrec_eval(num_q=m.NumQ())),
+    "NumQ": Row("num_q", "num_q", (m.NumQ(),), pytrec_eval_peers(num_q=m.NumQ())),
     "NumNonRelRet": Row(
         "num_non_rel_ret",
         "num_non_rel_ret",
         (m.NumNonRelRet(), m.NumNonRelRet(rel=2)),
-        _pytrec_eval(num_nonrel_judged_ret=m.NumNonRelRet()),
+        pytrec_eval_peers(num_nonrel_judged_ret=m.NumNonRelRet()),
     ),
     "Unjudged": Row("unjudged", "unjudged", _cut(m.Unjudged, None, 1, 3, 1000, "30%")),
     "SDCG": Row(
         "sdcg",
         "sdcg",
         (*_cut(m.SDCG, None, 1, 3, 1000, "30%"), *_cut(m.SDCG, None, 5, horizon=3, min_label=1, max_label=3)),
-        _ir_measures({"SDCG(max_rel=3)@4": m.SDCG(k=4, max_label=3), "SDCG(min_rel=1,max_rel=4)@9": m.SDCG(k=9, min_label=1)}, **_CWL),
+        ir_measures_peers({"SDCG(max_rel=3)@4": m.SDCG(k=4, max_label=3), "SDCG(min_rel=1,max_rel=4)@9": m.SDCG(k=9, min_label=1)}, **CWL),
     ),
     "INSQ": Row(
         "insq",
         "insq",
         (m.INSQ(), m.INSQ(T=2.5, max_label=2), m.INSQ(horizon=5, min_label=0.5)),
-        _ir_measures({"INSQ(max_rel=4)": m.INSQ(), "INSQ(T=3.,max_rel=2)": m.INSQ(T=3, max_label=2)}, **_CWL),
+        ir_measures_peers({"INSQ(max_rel=4)": m.INSQ(), "INSQ(T=3.,max_rel=2)": m.INSQ(T=3, max_label=2)}, **CWL),
     ),
     "INST": Row(
         "inst",
         None,
         (m.INST(), m.INST(T=2.5, max_label=2), m.INST(horizon=5, min_label=0.5)),
-        _ir_measures({"INST(max_rel=4)": m.INST(), "INST(T=3.,max_rel=2)": m.INST(T=3, max_label=2)}, **_CWL),
+        ir_measures_peers({"INST(max_rel=4)": m.INST(), "INST(T=3.,max_rel=2)": m.INST(T=3, max_label=2)}, **CWL),
     ),
     "BPM": Row(
         "bpm",
         None,
         (*_cut(m.BPM, None, 1, 3, 1000, "30%"), m.BPM(T=2.5, max_label=2, k=5), m.BPM(horizon=4, min_label=0.5)),
-        _ir_measures({"BPM(max_rel=4)@4": m.BPM(k=4), "BPM(T=2.,max_rel=2)@7": m.BPM(k=7, T=2, max_label=2)}, **_CWL),
+        ir_measures_peers({"BPM(max_rel=4)@4": m.BPM(k=4), "BPM(T=2.,max_rel=2)@7": m.BPM(k=7, T=2, max_label=2)}, **CWL),
     ),
     **{
         metric.family: Row(
             metric.family.lower(),
             None,
             (*_cut(metric, None, 1, 3, 1000, "30%"), metric(max_label=2, k=5), metric(horizon=4, min_label=0.5)),
-            _ir_measures(
+            ir_measures_peers(
                 {
                     f"{metric.family}(max_rel=4)@4": metric(k=4),
                     f"{metric.family}(min_rel=1,max_rel=3)@7": metric(k=7, min_label=1, max_label=3),
                 },
-                **_CWL,
+                **CWL,
             ),
         )
         for metric in (m.NERR8, m.NERR9)
@@ -575,25 +397,27 @@ TABLE |= {
         "nerr10",
         None,
         (m.NERR10(), m.NERR10(p=0.4, max_label=2), m.NERR10(horizon=4, min_label=0.5)),
-        _ir_measures({"NERR10(max_rel=4)": m.NERR10(), "NERR10(p=0.5,max_rel=2)": m.NERR10(p=0.5, max_label=2)}, **_CWL),
+        ir_measures_peers({"NERR10(max_rel=4)": m.NERR10(), "NERR10(p=0.5,max_rel=2)": m.NERR10(p=0.5, max_label=2)}, **CWL),
     ),
     "NERR11": Row(
         "nerr11",
         None,
         (m.NERR11(), m.NERR11(T=2.5, max_label=2), m.NERR11(horizon=4, min_label=0.5)),
-        _ir_measures({"NERR11(max_rel=4)": m.NERR11(), "NERR11(T=2.,max_rel=2)": m.NERR11(T=2, max_label=2)}, **_CWL),
+        ir_measures_peers({"NERR11(max_rel=4)": m.NERR11(), "NERR11(T=2.,max_rel=2)": m.NERR11(T=2, max_label=2)}, **CWL),
     ),
     "Compat": Row(
         "compatibility",
         "compatibility",
         (m.Compat(), m.Compat(p=0.5, normalize=False), m.Compat(p=0.8), *_with_rules(m.Compat)),
-        _ir_measures({"Compat": m.Compat(), "Compat(p=0.5,normalize=False)": m.Compat(p=0.5, normalize=False)}, untied=True, positive=True),
+        ir_measures_peers(
+            {"Compat": m.Compat(), "Compat(p=0.5,normalize=False)": m.Compat(p=0.5, normalize=False)}, untied=True, positive=True
+        ),
     ),
     "Accuracy": Row(
         "accuracy",
         "accuracy",
         (*_cut(m.Accuracy, None, 1, 3, 1000, "30%"), m.Accuracy(rel=2), *_with_rules(m.Accuracy)),
-        _ir_measures({"Accuracy": m.Accuracy(), "Accuracy(rel=1)": m.Accuracy(rel=1)}, untied=True, both_classes=True),
+        ir_measures_peers({"Accuracy": m.Accuracy(), "Accuracy(rel=1)": m.Accuracy(rel=1)}, untied=True, both_classes=True),
     ),
 }
 

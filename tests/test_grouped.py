@@ -9,7 +9,8 @@ import conformance
 import numpy as np
 import pytest
 from grouped_table import EVERY, GROUPED, Case, expected, random_case
-from metric_table import TABLE, why_absent
+from metric_peers import why_absent
+from metric_table import TABLE
 
 import fastrank as fr
 from fastrank import metrics as m

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import brute_force
+import metric_peers
 import metric_table
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metric_table import PEERS, TABLE, Peer, instances
+from metric_peers import Peer
+from metric_table import PEERS, TABLE, instances
 from strategies import SIGNED_GRADES, WHOLE_GRADES, Batch, as_batch, batches, random_batch
 
 import fastrank as fr
@@ -206,7 +208,7 @@ def test_the_engine_is_the_peer(peer: Peer, seed: int) -> None:
 
 def test_a_library_that_cannot_load_is_named_with_the_reason() -> None:
     assert (
-        metric_table.why_absent("fastrank_no_such_library")
+        metric_peers.why_absent("fastrank_no_such_library")
         == "fastrank_no_such_library cannot be loaded: No module named 'fastrank_no_such_library'"
     )
 
