@@ -30,9 +30,7 @@ UNORDERED = ("num_ret", "num_rel", "num_q")
 UNBOUNDED = ("dcg", "idcg", "num_ret", "num_rel", "num_rel_ret", "num_non_rel_ret", "utility", "yaap")
 # Metrics whose mean over the orders of equal scores has no closed form.
 STRICT = [
-    name
-    for name in sorted(set(METRICS) - set(UNORDERED))
-    if signature(getattr(reference, name)).parameters["ties"].default == "worst"
+    name for name in sorted(set(METRICS) - set(UNORDERED)) if signature(getattr(reference, name)).parameters["ties"].default == "worst"
 ]
 TIE_RULES = ("average", "input", "worst", "best", "docid")
 

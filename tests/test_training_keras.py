@@ -107,7 +107,10 @@ def test_what_does_not_fit_is_refused() -> None:
     ("setting", "wanted"),
     [
         ("sys.modules['keras'] = None", "needs keras, which is not installed: pip install 'fastrank-metrics[keras]'."),
-        ("import os; os.environ['KERAS_BACKEND'] = 'tensorflow'; sys.modules['tensorflow'] = None", "set KERAS_BACKEND to jax, torch or tensorflow"),
+        (
+            "import os; os.environ['KERAS_BACKEND'] = 'tensorflow'; sys.modules['tensorflow'] = None",
+            "set KERAS_BACKEND to jax, torch or tensorflow",
+        ),
     ],
 )
 def test_without_keras_or_its_backend_one_sentence_says_how_to_get_it(setting: str, wanted: str) -> None:
