@@ -288,9 +288,10 @@ def first_curve(codes: Any, above: Any, relevant: Any, cutoffs: Any, counts: Any
     above: `insertion_places`. counts, int64[2, n_codes], zero: documents and relevant documents of each code.
     """
     top = counts.shape[1]
-    before = 0
+    before, value = 0, 0.0
     for i in range(codes.shape[0]):
         code = codes[i]
+        is_cut = top < counts.shape[1] and i > 0 and cutoffs[i - 1] < before + counts[0, top]
         counts[0, code] += 1
         if relevant[i] != 0.0:
             counts[1, code] += 1
@@ -299,9 +300,10 @@ def first_curve(codes: Any, above: Any, relevant: Any, cutoffs: Any, counts: Any
             before = above[i]
         elif code < top:
             before += 1
-        out[i] = 0.0
-        if top < counts.shape[1]:
-            out[i] = _expected_first(before, counts[0, top], counts[1, top], cutoffs[i])
+        # Documents below the block of the first relevant one change nothing, unless the cutoff runs through it.
+        if top < counts.shape[1] and (code <= top or is_cut):
+            value = _expected_first(before, counts[0, top], counts[1, top], cutoffs[i])
+        out[i] = value
 
 
 @kernel
