@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastrank import __version__
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.arrow import UNREADABLE
@@ -53,7 +52,7 @@ class Checkpoint:
         names = self._names()
         for name in filter(DRAFT.fullmatch, names):
             os.unlink(os.path.join(self.folder, name))
-        mine = {"format": FORMAT, "call": {"fastrank": __version__, **call}, "files": files}
+        mine = {"format": FORMAT, "call": call, "files": files}
         if CALL in names:
             self._check(mine)
             for number, name in enumerate(sorted(filter(PART.fullmatch, names)), 1):
