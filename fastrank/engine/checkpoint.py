@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class Checkpoint:
         names = self._names()
         for name in filter(DRAFT.fullmatch, names):
             os.unlink(os.path.join(self.folder, name))
-        mine = {"format": FORMAT, "call": call, "files": files}
+        mine = {"format": FORMAT, "call": {"fastrank": sys.modules["fastrank"].__version__, **call}, "files": files}
         if CALL in names:
             self._check(mine)
             for number, name in enumerate(sorted(filter(PART.fullmatch, names)), 1):
