@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Widths that kernels are compiled for; every other numeric type is widened without loss.
 LABEL_TYPES = ("uint8", "int32", "int64", "float32", "float64")
+# Compared with an array's own, a type is cheaper than its name.
+UINT8, INT32, INT64, FLOAT32, FLOAT64 = map(np.dtype, LABEL_TYPES)
 
 
 def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
@@ -22,6 +24,8 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     ordinal: only the order of the values matters. Numbers of no machine type (decimals, huge integers) then come as their ranks and
     not rounded to doubles, which could make some of them equal.
     """
+    if type(value) is np.ndarray and value.dtype.kind in "biuf":
+        return value, None
     if isinstance(value, np.ma.MaskedArray) and value.dtype.kind == "O":
         value = np.where(np.ma.getmaskarray(value), np.array(None, object), value.data)  # filled(None) would fill in "?"
     if isinstance(value, np.ma.MaskedArray):
@@ -134,13 +138,13 @@ def label_array(array: np.ndarray) -> np.ndarray:
     """Labels in one of the widths that kernels know, contiguous and in the machine's byte order."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "b":
-        target = "uint8"
+        target = UINT8
     elif kind == "f":
-        target = "float32" if size <= 4 else "float64"
+        target = FLOAT32 if size <= 4 else FLOAT64
     elif kind == "u":
-        target = "uint8" if size == 1 else "int32" if size == 2 else "int64" if size == 4 else "float64"
+        target = UINT8 if size == 1 else INT32 if size == 2 else INT64 if size == 4 else FLOAT64
     else:
-        target = "int32" if size <= 4 else "int64"
+        target = INT32 if size <= 4 else INT64
     return frozen(array, target)
 
 
@@ -179,7 +183,7 @@ def size_range(offsets: Any, found: Any) -> None:
 def sizes_between(offsets: np.ndarray) -> tuple[int, int]:
     """The least and the greatest size that int64 offsets leave between them, read once."""
     found = np.empty(2, np.int64)
-    size_range(frozen(offsets, np.int64), found)
+    size_range(frozen(offsets, INT64), found)
     least, most = found.tolist()
     return least, most
 
@@ -205,13 +209,13 @@ def score_array(array: np.ndarray) -> np.ndarray:
     if kind == "f" and size > 8:
         # Wider than a double: only the order matters, so let the places of the distinct values stand for them.
         if np.isnan(array).any():
-            return frozen(array, "float64")
-        return frozen(np.unique(array, return_inverse=True)[1].reshape(array.shape), "int64")
+            return frozen(array, FLOAT64)
+        return frozen(np.unique(array, return_inverse=True)[1].reshape(array.shape), INT64)
     if kind == "f":
-        return frozen(array, "float32" if size <= 4 else "float64")
+        return frozen(array, FLOAT32 if size <= 4 else FLOAT64)
     if kind == "u" and size == 8 and array.size and array.max() >= 1 << 63:
-        return frozen((array.astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64), "int64")
-    return frozen(array, "float32" if size <= 2 else "int64")
+        return frozen((array.astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64), INT64)
+    return frozen(array, FLOAT32 if size <= 2 else INT64)
 
 
 def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -221,6 +225,6 @@ def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
         array = np.require(array, dtype, ["C", "A"])
     elif not flags.writeable and type(array) is np.ndarray:
         return array
-    view = array.view(np.ndarray)
-    view.flags.writeable = False
+    view = array.view() if type(array) is np.ndarray else array.view(np.ndarray)
+    view.setflags(write=False)
     return view

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from fastrank.arrays import as_array, frozen, label_array, label_codes, score_ar
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.groups import Groups
+from fastrank.per_query import plain, slices_of_queries, weights_of_queries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,9 +58,9 @@ class DocIds:
         return cls(frozen(data, np.uint8), frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # frozen it would take longer to make than a small batch to rank
 class QueryBatch:
-    """Whole queries. Query q's retrieved documents are rows offsets[q] ... offsets[q + 1] of labels and scores.
+    """Whole queries, never changed. Query q's retrieved documents are rows offsets[q] ... offsets[q + 1] of labels and scores.
 
     labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
     stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
@@ -96,8 +97,9 @@ class QueryBatch:
     @functools.cached_property
     def label_codes(self) -> int:
         """One more than the largest label when labels are whole numbers small enough to index a table, else 0."""
-        whole = all(_are_whole(labels) for labels in (self.labels, self.unretrieved_labels) if labels is not None)
-        return int(self.largest_label) + 1 if whole and self.smallest_label >= 0 and self.largest_label < MOST_CODES else 0
+        if not 0 <= self.smallest_label <= self.largest_label < MOST_CODES or not _are_whole(self.labels):
+            return 0
+        return int(self.largest_label) + 1 if self.unretrieved_labels is None or _are_whole(self.unretrieved_labels) else 0
 
     @functools.cached_property
     def longest(self) -> int:
@@ -143,25 +145,29 @@ def make_batch(
     score, absent = (None, None) if scores is None else as_array("scores", scores, ordinal=convention.scores is None)
     if score is not None and score.shape != label.shape:
         raise InputError(f"scores must have the shape of labels, {label.shape}, not {score.shape}.")
-    given = [name for name, value in (("offsets", offsets), ("sizes", sizes), ("query_ids", query_ids)) if value is not None]
-    if len(given) > 1:
+    n_given = (offsets is not None) + (sizes is not None) + (query_ids is not None)
+    if n_given > 1:
+        given = [name for name, value in (("offsets", offsets), ("sizes", sizes), ("query_ids", query_ids)) if value is not None]
         raise InputError(f"give one of offsets, sizes and query_ids, not {' and '.join(given)}.")
     if label.ndim > 2 or label.ndim == 0:
         raise InputError(f"labels must have one dimension, or two (a query a row), not {label.ndim}.")
-    if label.ndim == 2 and given and given != ["query_ids"]:
-        raise InputError(f"labels with two dimensions are a query a row: leave out {given[0]}, or give them flat.")
-    n = label.size
+    n, n_rows = label.size, len(label)
     ids = names
     order: np.ndarray | None = None
+    longest: int | None = None
     if label.ndim == 2:
-        bounds = np.arange(label.shape[0] + 1, dtype=np.int64) * label.shape[1]
-        ids = None if query_ids is None else _one_id_a_row(query_ids, label.shape[0])
-        if np.shape(doc_ids) == label.shape:
+        if n_given and query_ids is None:
+            cause = "offsets" if sizes is None else "sizes"
+            raise InputError(f"labels with two dimensions are a query a row: leave out {cause}, or give them flat.")
+        longest = label.shape[1] if n else 0
+        bounds = np.arange(0, n + 1, longest, dtype=np.int64) if n else np.zeros(n_rows + 1, np.int64)
+        ids = None if query_ids is None else _one_id_a_row(query_ids, n_rows)
+        if doc_ids is not None and np.shape(doc_ids) == label.shape:
             doc_ids = np.asarray(doc_ids, dtype=object).ravel()
     elif query_ids is not None:
         ids, bounds, order, regrouped = group_ids(query_ids, n)
     else:
-        bounds = _bounds(offsets, sizes, n)
+        bounds, longest = _bounds(offsets, sizes, n)
     rows = _Rows(label, unjudged, score, absent, order)
     place = _Place(bounds, ids, order, source_row)
     return _lay_out(
@@ -171,11 +177,12 @@ def make_batch(
         convention,
         judged_only,
         doc_ids,
+        longest,
         query_ids=ids,
-        weights=_weights(weights, bounds, order),
-        by=_slices(by, bounds, order),
+        weights=weights_of_queries(weights, bounds, order),
+        by=slices_of_queries(by, bounds, order),
         regrouped=regrouped,
-        ungrouped=label.ndim == 1 and not given and n >= LIKELY_UNGROUPED,
+        ungrouped=label.ndim == 1 and not n_given and n >= LIKELY_UNGROUPED,
     )
 
 
@@ -184,15 +191,13 @@ class _Rows:
 
     def __init__(self, label: Any, unjudged: Any, score: Any, absent: Any, order: np.ndarray | None) -> None:
         def flat(array: Any) -> Any:
-            if array is None:
-                return None
             return array.ravel() if order is None else array.ravel()[order]
 
-        self.label, self.unjudged, self.score, self.absent = flat(label), flat(unjudged), flat(score), flat(absent)
+        self.label, self.score = flat(label), None if score is None else flat(score)
+        self.unjudged, self.absent = None if unjudged is None else flat(unjudged), None if absent is None else flat(absent)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Says where a row is, in the caller's words."""
 
     bounds: np.ndarray
@@ -213,9 +218,19 @@ class _Place:
 
 
 def _lay_out(
-    rows: _Rows, bounds: np.ndarray, place: _Place, convention: Convention, judged_only: bool, doc_ids: Any, **per_query: Any
+    rows: _Rows,
+    bounds: np.ndarray,
+    place: _Place,
+    convention: Convention,
+    judged_only: bool,
+    doc_ids: Any,
+    longest: int | None,
+    **per_query: Any,
 ) -> QueryBatch:
-    """Check labels and scores, drop what does not take part, and put judged documents without a score aside."""
+    """Check labels and scores, drop what does not take part, and put judged documents without a score aside.
+
+    longest: the length of the longest list, if it is known.
+    """
     label, smallest, largest = _checked_labels(rows, place, convention)
     score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place)
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
@@ -231,7 +246,7 @@ def _lay_out(
     def take(array: Any) -> Any:
         return array if array is None or kept is None else array[kept]
 
-    return QueryBatch(
+    batch = QueryBatch(
         frozen(take(label), label.dtype),
         None if score is None else frozen(take(score), score.dtype),
         frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), np.int64),
@@ -243,6 +258,9 @@ def _lay_out(
         pooled=convention.trec,
         **per_query,
     )
+    if kept is None and longest is not None:
+        batch.__dict__["longest"] = longest  # read off the offsets when they were checked
+    return batch
 
 
 def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -275,7 +293,7 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple
 
 def _checked_scores(given: np.ndarray, absent: np.ndarray | None, convention: Convention, place: Callable[[], _Place]) -> np.ndarray:
     score = score_array(given)
-    if score.dtype.kind == "f" and score.size and math.isnan(score.min()):
+    if score.dtype.kind == "f" and score.size and math.isnan(np.minimum.reduce(score)):
         wrong = np.isnan(score)
         if absent is None or np.any(wrong & ~absent):
             where = place()(_first(wrong, absent))
@@ -294,9 +312,10 @@ def _first(wrong: np.ndarray, masked: np.ndarray | None) -> int:
 # --- queries --------------------------------------------------------------------------------------------------------------------
 
 
-def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
+def _bounds(offsets: Any, sizes: Any, n: int) -> tuple[np.ndarray, int | None]:
+    """The offsets, and the length of the longest list where that is known."""
     if offsets is None and sizes is None:
-        return np.array([0, n], np.int64)
+        return np.array([0, n], np.int64), n
     name = "offsets" if sizes is None else "sizes"
     array, missing = as_array(name, offsets if sizes is None else sizes)
     if array.ndim != 1:
@@ -318,10 +337,11 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
         if bounds[-1] != n or np.any(counts > n):  # a sum of 64 bits can come round to n
             hint = " These look like query ids: give them as query_ids=." if counts.size == n else ""
             raise InputError(f"sizes must sum to the number of documents, {n}, not {sum(counts.tolist())}.{hint}")
-        return bounds
+        return bounds, None
     if counts.size == 0:
         raise InputError("offsets must have one entry more than there are queries, the first 0; for no query at all give [0].")
-    if sizes_between(counts)[0] < 0:
+    least, most = sizes_between(counts)
+    if least < 0:
         i = _first(counts[1:] < counts[:-1], None) + 1
         where = f"offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}"
         raise InputError(f"offsets must not decrease: {where}. For group sizes use sizes=.")
@@ -329,7 +349,7 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> np.ndarray:
         raise InputError(f"offsets must begin with 0: offsets[0] = {counts[0]}. For group sizes use sizes=.")
     if counts[-1] != n:
         raise InputError(f"offsets must end with the number of documents, {n}: offsets[{counts.size - 1}] = {counts[-1]}.")
-    return counts
+    return counts, most
 
 
 def group_ids(query_ids: Any, n: int) -> tuple[pa.Array, np.ndarray, np.ndarray | None, int]:
@@ -369,8 +389,8 @@ def id_array(name: str, value: Any) -> pa.Array:
         ids = value
     else:
         try:
-            ids = pa.array(value if hasattr(value, "__arrow_array__") or hasattr(value, "__arrow_c_array__") else _plain(value))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            ids = pa.array(value if hasattr(value, "__arrow_array__") or hasattr(value, "__arrow_c_array__") else plain(value))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, OverflowError, UnicodeError) as error:
             raise InputError(f"{name} must be ids of one type, text or integers ({str(error).splitlines()[0]}).") from None
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
@@ -384,13 +404,6 @@ def id_array(name: str, value: Any) -> pa.Array:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(f"{name} must not be null: row {row} is.")
     return ids
-
-
-def _plain(value: Any) -> Any:
-    array = value if isinstance(value, np.ndarray) else value.to_numpy() if hasattr(value, "to_numpy") else value
-    if isinstance(array, np.ndarray):
-        return array.tolist() if array.dtype.kind in "USO" else np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    return list(array)
 
 
 def _one_id_a_row(query_ids: Any, n_rows: int) -> pa.Array:
@@ -423,71 +436,6 @@ def _checked_ids(doc_ids: Any, bounds: np.ndarray, place: _Place) -> pa.Array:
         one, two = int(order[same[0]]), int(order[same[0] + 1])
         raise InputError(f"document {ids[one].as_py()!r} stands twice in one query: {place(one)} and {place(two)}. Keep one of them.")
     return ids
-
-
-# --- one value per query --------------------------------------------------------------------------------------------------------
-
-
-def _one_per_query(name: str, n: int, bounds: np.ndarray, order: np.ndarray | None) -> np.ndarray | None:
-    """Which entries to take when there is one value a document; None when there is one a query."""
-    n_queries, n_documents = len(bounds) - 1, int(bounds[-1])
-    if n == n_queries and (n != n_documents or order is None):
-        return None
-    if n != n_documents:
-        raise InputError(f"{name} must have one entry a query, {n_queries}, not {n}.")
-    return np.arange(n_documents) if order is None else order
-
-
-def _weights(weights: Any, bounds: np.ndarray, order: np.ndarray | None) -> np.ndarray | None:
-    if weights is None:
-        return None
-    array, missing = as_array("weights", weights)
-    array = array.astype(np.float64).ravel()
-    wrong = ~(np.isfinite(array) & (array >= 0)) if missing is None else ~(np.isfinite(array) & (array >= 0)) | missing
-    if wrong.any():
-        place = _first(wrong, None)
-        given = "null" if missing is not None and missing[place] else array[place]
-        raise InputError(f"weights must be finite and not negative: weights[{place}] = {given}.")
-    rows = _one_per_query("weights", len(array), bounds, order)
-    if rows is not None:
-        array = array[rows]
-        _check_constant("weights", array[1:] != array[:-1], bounds)
-        if np.any(np.diff(bounds) == 0):
-            raise InputError("weights given per document say nothing of a query without documents: give one weight a query.")
-        array = array[bounds[:-1]]
-    return frozen(array, np.float64)
-
-
-def _slices(by: Any, bounds: np.ndarray, order: np.ndarray | None) -> Mapping[str, pa.Array] | None:
-    if by is None:
-        return None
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    columns = by if isinstance(by, Mapping) else {"by": by}
-    slices = {}
-    for name, column in columns.items():
-        values = pa.array(_plain(column)) if not isinstance(column, pa.Array | pa.ChunkedArray) else column
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        rows = _one_per_query(f"by {name!r}", len(values), bounds, order)
-        if rows is not None:
-            values = values.take(pa.array(rows))
-            codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
-            _check_constant(f"by {name!r}", codes[1:] != codes[:-1], bounds)
-            values = values.take(pa.array(bounds[:-1], mask=np.diff(bounds) == 0))
-        slices[str(name)] = values
-    return slices
-
-
-def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:
-    """A value given per document must be the same for every document of a query."""
-    inside = np.ones(len(changes) + 1, bool)
-    inside[bounds[:-1][bounds[:-1] < len(inside)]] = False
-    wrong = np.flatnonzero(changes & inside[1:])
-    if wrong.size:
-        row = int(wrong[0]) + 1
-        q = int(np.searchsorted(bounds, row, side="right")) - 1
-        raise InputError(f"{name} must be the same for every document of a query: it changes at document {row} in query {q}.")
 
 
 def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:

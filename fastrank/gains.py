@@ -196,6 +196,7 @@ def gain_of_zero(gain: Gain) -> float:
     return next((value for label, value in gain.entries if label == 0), 0.0) if isinstance(gain, GainTable) else 0.0
 
 
+@functools.cache
 def largest_label(gain: Gain) -> float:
     """The largest label whose gain cannot overflow a sum."""
     names = (gain, gain.others) if isinstance(gain, GainTable) else (gain,)

@@ -170,6 +170,7 @@ class LabelledQueries:
         threads: int | None = None,
     ) -> Evaluation:
         """Judge these labels under new scores, one per document in the order of the labels. Options and errors as `fr.evaluate`."""
+        threads = check_threads(threads)
         plan = make_plan(metrics, self._named, ties=ties, no_relevant=no_relevant, depth=depth, bounds=bounds)
         score, absent = as_array("scores", scores, ordinal=self.convention.scores is None)
         if absent is not None:
@@ -184,7 +185,7 @@ class LabelledQueries:
             for judged in blocks[first:last]:
                 work.block(judged)
 
-        map_blocks(compute, np.arange(len(blocks) + 1), documents=1, threads=check_threads(threads))
+        map_blocks(compute, np.arange(len(blocks) + 1), documents=1, threads=threads)
         return work.result()
 
     def _blocks(self, plan: Plan) -> list[Judged]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,14 +27,6 @@ BLOCK = 262_144
 QUERIES = 16_384
 
 
-class Counts(NamedTuple):
-    """What a block leaves behind for the notes: queries with ties, and per metric those with nothing to find or with k beyond the list."""
-
-    n_tied: int
-    no_relevant: tuple[int, ...]
-    k_beyond_list: tuple[int, ...]
-
-
 class Run:
     """The values of one plan over one batch, block by block; blocks are independent and may run at once."""
 
@@ -46,7 +38,9 @@ class Run:
         self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.columns, self.columns)
         self.filled = with_unjudged_relevant(plan, batch) if plan.bounds else None
         self.if_relevant = self.columns if self.filled is None else np.empty(shape)
-        self.counts: list[Counts] = []
+        # Per block, for the notes: queries with ties, and per metric those with nothing to find.
+        self.tied: list[int] = []
+        self.nothing: list[tuple[int, ...]] = []
 
     def block(self, judged: Judged) -> None:
         """Compute the queries of one block."""
@@ -61,9 +55,12 @@ class Run:
                 self._settle(column, view, self.columns[column, judged.first : judged.last])
         if self.plan.bounds:
             self._bound(judged)
-        if "counts" not in judged.kept:
-            judged.kept["counts"] = self._label_counts(judged)
-        self.counts.append(Counts(n_tied, *judged.kept["counts"]))
+        nothing = judged.kept.get("counts")
+        if nothing is None:
+            kept = judged.kept
+            nothing = kept["counts"] = tuple([len(kept.get(("settled", column), ())) for column in range(len(self.plan.metrics))])
+        self.tied.append(n_tied)
+        self.nothing.append(nothing)
 
     def _stand(self, judged: Judged, rule: str, judged_only: bool, above: float | None, gain: Gain | None = None) -> JudgedRanks:
         scores = None if self.scores is None else self._scores_of(judged, self.scores)
@@ -72,8 +69,10 @@ class Run:
         return ranks if above is None or scores is None else only_above(ranks, scores, above)
 
     def _scores_of(self, judged: Judged, scores: np.ndarray) -> Scores:
-        rows = slice(judged.base, judged.base + judged.n_documents)
         batch = self.batch
+        if judged.n_documents == len(scores):  # one block
+            return Scores(scores, batch.doc_ids, batch.found_scores, batch.settle)
+        rows = slice(judged.base, judged.base + judged.n_documents)
         doc_ids = None if batch.doc_ids is None else batch.doc_ids.rows(rows)
         found = None
         if batch.found_scores is not None:
@@ -116,27 +115,30 @@ class Run:
             for column in group.columns:
                 self._settle(column, view, self.if_relevant[column, filled.first : filled.last])
 
-    def _label_counts(self, judged: Judged) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        nothing, beyond = [], []
-        for column, metric in enumerate(self.plan.metrics):
-            nothing.append(len(judged.kept[key]) if (key := ("settled", column)) in judged.kept else 0)
-            k = metric.k if isinstance(metric.k, int) else 0
-            # A list that `depth` cuts is as short as that.
-            everywhere = self.plan.depth is not None and self.plan.depth < k
-            beyond.append(judged.n_queries if everywhere else int(np.count_nonzero(judged.list_size < k)) if k else 0)
-        return tuple(nothing), tuple(beyond)
+    def _beyond_list(self, k: object) -> int:
+        """Lists that are shorter than the cutoff. A list that `depth` cuts is as short as that."""
+        if not isinstance(k, int):
+            return 0
+        if self.plan.depth is not None and self.plan.depth < k:
+            return self.batch.n_queries
+        return int(np.count_nonzero(np.diff(self.batch.offsets) < k))
 
     def totals(self) -> Counter[tuple[str, int]]:
         """What was counted on the way: (kind, column) -> number."""
         total: Counter[tuple[str, int]] = Counter()
-        for counts in self.counts:
-            total["ties", 0] += counts.n_tied
-            for column in range(len(self.plan.metrics)):
-                total["no_relevant", column] += counts.no_relevant[column]
-                total["k_beyond_list", column] += counts.k_beyond_list[column]
+        total["ties", 0] += sum(self.tied)
+        for column, (metric, nothing) in enumerate(zip(self.plan.metrics, self.no_relevant(), strict=True)):
+            total["no_relevant", column] += nothing
+            total["k_beyond_list", column] += self._beyond_list(metric.k)
         total["regrouped", 0] += self.batch.regrouped
         total["one_query", 0] += int(self.batch.offsets[-1]) if self.batch.ungrouped else 0
         return total
+
+    def no_relevant(self) -> tuple[int, ...]:
+        """Per metric the queries with nothing to find."""
+        if len(self.nothing) == 1:
+            return self.nothing[0]
+        return tuple(map(sum, zip(*self.nothing, strict=True))) or (0,) * len(self.plan.metrics)
 
     def result(self) -> Evaluation:
         """The evaluation of all blocks."""
@@ -150,7 +152,7 @@ class Run:
             weights=batch.weights,
             by=batch.by,
             names=plan.names,
-            no_relevant=tuple(map(sum, zip(*(counts.no_relevant for counts in self.counts), strict=True))) or (0,) * len(plan.metrics),
+            no_relevant=self.no_relevant(),
             notes=lambda: notes_of(plan, self.totals()),
             bounds=Bounds(self.low.T, self.high.T, self.if_relevant.T) if plan.bounds else None,
         )
@@ -181,8 +183,12 @@ def run_blocks(work: Run, threads: int | None) -> None:
     def block(first: int, last: int) -> None:
         work.block(Judged(work.batch, first, last, work.plan.least))
 
-    batch, size = work.batch, threads or available_threads()
+    batch = work.batch
     n_documents = int(batch.offsets[-1])
+    if 0 < batch.n_queries <= BLOCK - n_documents:  # one block for any number of threads
+        block(0, batch.n_queries)
+        return
+    size = threads or available_threads()
     # The fewer blocks the less Python, as long as every thread has some and what passes between kernels stays near. Without scores that
     # is a few columns a query and nothing of a document's size.
     most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(batch.n_queries, 1))

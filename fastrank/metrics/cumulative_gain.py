@@ -184,4 +184,4 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
     def nothing_to_find(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        return np.asarray(view.ideal_dcg(self.gain, self.discount, self.k) <= 0)
+        return view.without_ideal(self.gain, self.discount, self.k)

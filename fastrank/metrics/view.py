@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrank.arrays import FLOAT64, frozen
 from fastrank.gains import Discount, Gain, discounts, gain_table, rises
 from fastrank.metrics.base import Cutoff, Request
 from fastrank.metrics.walk import ideal_of_labels, ideal_walk, walk_in_order, walk_placed, walk_ties
@@ -68,7 +69,7 @@ def plan_walks(requests: Sequence[Request]) -> Answers:
         own = isinstance(request.k, Fraction)
         for place, (served, walk) in enumerate(walks):
             pairs = list(zip(request[1:], walk[:3], strict=True))
-            if not own and not isinstance(walk.cutoffs[0], Fraction) and all(None in pair or pair[0] == pair[1] for pair in pairs):
+            if not own and type(walk.cutoffs[0]) is not Fraction and all(None in pair or pair[0] == pair[1] for pair in pairs):
                 merged: list[Any] = [mine if wanted is None else wanted for wanted, mine in pairs]
                 cutoffs = tuple(sorted({*walk.cutoffs, request.k}, key=_ascending))
                 walks[place] = [*served, request], Walk(merged[0], merged[1], merged[2], cutoffs)
@@ -129,17 +130,19 @@ class View:
 
         An empty list is cut at 1, so that it counts 0 where something was to be found and not as a query with nothing to find.
         """
-        if isinstance(k, Fraction):
+        if type(k) is Fraction:
             return share_of_each(self.n_retrieved, k)
         return np.full(self.n_queries, WHOLE if k is None else k)
 
-    def _kind(self, k: Cutoff) -> tuple[object, ...]:
-        """What a share of the list depends on besides the labels."""
-        return (self.depth, self._ranks is None or self._ranks.size is None) if isinstance(k, Fraction) else ()
+    def _key(self, name: str, gain: Gain, discount: Discount, k: Cutoff) -> tuple[object, ...]:
+        """What is kept under a name depends on besides the labels. A share of the list depends on what is retrieved."""
+        if type(k) is not Fraction:
+            return name, gain, discount, k
+        return name, gain, discount, k, self.depth, self._ranks is None or self._ranks.size is None
 
     def limits(self, ks: tuple[Cutoff, ...]) -> tuple[np.ndarray, int]:
         """Cutoffs as kernels take them, after `depth`: a row for all queries and stride 0, or a row a query and stride 1."""
-        if isinstance(ks[0], Fraction):
+        if type(ks[0]) is Fraction:
             return self.cutoff(ks[0]).reshape(-1, 1), 1
         return _shared_cutoffs(ks, self.depth), 0
 
@@ -166,17 +169,21 @@ class View:
         return Columns(self._walk(rel, None, None, (limits.reshape(-1, 1), 1)), 0)
 
     def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> np.ndarray:
-        ranks = self.ranks
-        gains = np.zeros(len(ranks.label)) if gain is None else self.judged.gains(ranks.label, gain)
+        ranks, judged = self.ranks, self.judged
+        by_label = judged.codes > 0
+        if by_label:
+            gains = gain_table(gain, judged.codes)
+        else:
+            gains = frozen(np.zeros(len(ranks.label)) if gain is None else judged.gains(ranks.label, gain), FLOAT64)
         table = discounts(discount or "zipf", self._n_ranks)
         cutoffs, stride = limits
         shape = (5, cutoffs.shape[1], self.n_queries)
         out = np.empty(math.prod(shape))
         if ranks.shared:
-            spans = (ranks.rank, ranks.span, gains, ranks.label, ranks.starts)
+            spans = (ranks.rank, ranks.span, gains, by_label, ranks.label, ranks.starts)
             walk_ties(*spans, rel, table, cutoffs, stride, out, own_lines(2))
         else:
-            walk_placed(ranks.rank, gains, ranks.label, ranks.starts, rel, table, cutoffs, stride, out)
+            walk_placed(ranks.rank, gains, by_label, ranks.label, ranks.starts, rel, table, cutoffs, stride, out)
         return out.reshape(shape)
 
     def _is_in_order(self, walk: Walk) -> bool:
@@ -184,9 +191,11 @@ class View:
 
         That is three times as fast as listing the documents that count, then their ranks, gains and ideals, then walking.
         """
-        plain = self._ranks is None and self.depth is None and self.judged.codes > 0 and self.judged.all_retrieved
+        if self._ranks is not None or self.depth is not None or not self.judged.codes:
+            return False
         rising = walk.gain is None or rises(walk.gain)
-        return plain and rising and not isinstance(walk.cutoffs[0], Fraction) and self.judged.bound is not None
+        shared = type(walk.cutoffs[0]) is not Fraction
+        return rising and shared and self.judged.all_retrieved and self.judged.bound is not None
 
     def _walk_in_order(self, walk: Walk, rel: float) -> np.ndarray:
         """The columns of the walk; what it learns of the labels alone is kept for whoever asks."""
@@ -210,7 +219,7 @@ class View:
 
         The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
         """
-        key = ("ideal dcg", gain, discount, k, *self._kind(k))
+        key = self._key("ideal dcg", gain, discount, k)
         kept = self.judged.kept
         if key not in kept and (request := Request(k, gain=gain, discount=discount)) in self._answers:
             self.columns(request)
@@ -220,25 +229,34 @@ class View:
 
     def _ideal(self, gain: Gain, discount: np.ndarray, k: Cutoff) -> np.ndarray:
         judged, out = self.judged, np.empty((1, self.n_queries))
-        if judged.codes and rises(gain) and not isinstance(k, Fraction):
-            most = int((judged.all_starts[1:] - judged.all_starts[:-1]).max(initial=0))
-            room = own_lines(judged.codes, np.int64), own_lines(most + 8)
+        if judged.codes and rises(gain) and type(k) is not Fraction:
+            room = own_lines(judged.codes, np.int64), own_lines(judged.longest + 8)
             listed = judged.all_labels, judged.all_starts, gain_table(gain, judged.codes)
             ideal_of_labels(*listed, discount, _shared_cutoffs((k,), None)[0], *room, out[0])
             return out[0]
         gains = judged.ideal_gains(gain)
-        cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if isinstance(k, Fraction) else (_shared_cutoffs((k,), None), 0)
+        cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if type(k) is Fraction else (_shared_cutoffs((k,), None), 0)
         ideal_walk(gains, judged.all_starts, judged.list_size + judged.n_unretrieved, discount, cutoffs, stride, out)
         return out[0]
 
     def divided_by_ideal(self, dcg: np.ndarray, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
         """dcg over the ideal, 0 where there is no ideal."""
-        key = ("divisor", gain, discount, k, *self._kind(k))
+        key = self._key("divisor", gain, discount, k)
+        divisor = self.judged.kept.get(key)
+        if divisor is None:
+            divisor, nothing = self.ideal_dcg(gain, discount, k), self.without_ideal(gain, discount, k)
+            if np.count_nonzero(nothing):
+                divisor = np.where(nothing, np.inf, divisor)
+            self.judged.kept[key] = divisor
+        return dcg / divisor
+
+    def without_ideal(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
+        """Whether the ideal order of a query gains nothing."""
+        key = self._key("nothing", gain, discount, k)
         kept = self.judged.kept
         if key not in kept:
-            ideal = self.ideal_dcg(gain, discount, k)
-            kept[key] = np.where(ideal > 0, ideal, np.inf)
-        return dcg / kept[key]
+            kept[key] = np.asarray(self.ideal_dcg(gain, discount, k) <= 0)
+        return kept[key]
 
 
 @functools.cache

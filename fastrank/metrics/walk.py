@@ -16,11 +16,11 @@ from fastrank._kernel import bits_at_least, kernel, pointer, trailing_zeros
 
 @kernel
 def walk_placed(
-    rank: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, out: Any
+    rank: Any, gain: Any, by_label: bool, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, out: Any
 ) -> None:  # fmt: skip
     """Fill the columns for documents that no longer tie. Cutoffs ascend; query q has cutoffs[q * stride]: stride 0 shares one row.
 
-    out is flat: per column, then per cutoff, a value a query.
+    gain has a value a label if by_label, else a value a document. out is flat: per column, then per cutoff, a value a query.
     """
     n_queries, n_cutoffs = starts.shape[0] - 1, cutoffs.shape[1]
     ranks, gains, labels, weight, written = pointer(rank), pointer(gain), pointer(label), pointer(discount), pointer(out)
@@ -32,7 +32,7 @@ def walk_placed(
             k = cutoffs[q * stride, c]
             while i < stop and ranks[i] <= k:
                 place = ranks[i]
-                total += gains[i] * weight[place - 1]
+                total += gains[np.int64(labels[i]) if by_label else i] * weight[place - 1]
                 if labels[i] >= rel:
                     n_met += 1
                     precision += n_met / place
@@ -42,7 +42,7 @@ def walk_placed(
 
 
 @kernel
-def _block(gain: Any, label: Any, rank: Any, span: Any, i: int, stop: int, rel: float, block: Any) -> Any:
+def _block(gain: Any, by_label: bool, label: Any, rank: Any, span: Any, i: int, stop: int, rel: float, block: Any) -> Any:
     """Describe the block of ties that begins at i: its mean gain and its relevant documents. Returns where it ends.
 
     Equal gains are not averaged: their sum over their number can miss them in the last bit.
@@ -51,20 +51,22 @@ def _block(gain: Any, label: Any, rank: Any, span: Any, i: int, stop: int, rel: 
     total = 0.0
     n_relevant = 0
     uniform = True
+    first = gain[np.int64(label[i]) if by_label else i]
     while j < stop and rank[j] == rank[i]:
-        total += gain[j]
+        own = gain[np.int64(label[j]) if by_label else j]
+        total += own
         n_relevant += label[j] >= rel
-        uniform &= gain[j] == gain[i]
+        uniform &= own == first
         j += 1
-    block[0] = gain[i] if uniform and j - i == span[i] else total / span[i]
+    block[0] = first if uniform and j - i == span[i] else total / span[i]
     block[1] = n_relevant
     return j
 
 
 @kernel
 def walk_ties(
-    rank: Any, span: Any, gain: Any, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int, out: Any,
-    block: Any,
+    rank: Any, span: Any, gain: Any, by_label: bool, label: Any, starts: Any, rel: float, discount: Any, cutoffs: Any, stride: int,
+    out: Any, block: Any,
 ) -> None:  # fmt: skip
     """As `walk_placed`, in expectation over the orders of equal scores. A document alone gives the same bits as there."""
     n_queries, n_cutoffs = starts.shape[0] - 1, cutoffs.shape[1]
@@ -75,7 +77,7 @@ def walk_ties(
         before, total, precision, expected_rr, found = 0.0, 0.0, 0.0, 0.0, 0.0
         while i < stop and c < n_cutoffs and rank[i] <= cutoffs[q * stride, n_cutoffs - 1]:
             n, above = span[i], rank[i] - 1
-            i = _block(gain, label, rank, span, i, stop, rel, block)
+            i = _block(gain, by_label, label, rank, span, i, stop, rel, block)
             r = block[1]
             unmet = 1.0  # chance that none of the block's relevant documents has come yet
             for j in range(1, n + 1):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrank.arrays import sizes_between
 from fastrank.gains import Gain, gain_table, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
 
@@ -23,11 +25,34 @@ ASCENDING = "ascending_docid"
 
 # Counting costs about 0.06 ns a document and counted document, sorting about 10 ns a document: they meet near here.
 MOST_COUNTED = 192
+# A thread keeps the room that a list of this length takes, and no more.
+MOST_KEPT = 1 << 14
 
 
 def own_lines(n: int, dtype: Any = np.float64) -> np.ndarray:
     """Zeros that share no line of the cache with anything else: two threads that write to one line wait for each other."""
     return np.zeros(n + 32, dtype)[16 : 16 + n]
+
+
+class _Room(threading.local):
+    """What the kernels that count scribble on, one set a thread: taking it anew costs as much as ranking a short list."""
+
+    longest = most = -1
+    arrays: tuple[np.ndarray, ...] = ()
+
+
+_room = _Room()
+
+
+def _counting_room(longest: int, most: int) -> tuple[np.ndarray, ...]:
+    """Room for the scores of the longest list, two counts of at most `most` documents, and the number of queries with ties."""
+    if longest <= _room.longest and most <= _room.most:
+        return _room.arrays
+    counts = own_lines(most + 16, np.int32), own_lines(most + 16, np.int32)
+    arrays = (np.empty(longest + 16, np.float32), *counts, np.zeros(1, np.int64))
+    if longest <= MOST_KEPT and most <= MOST_KEPT:
+        _room.longest, _room.most, _room.arrays = longest, most, arrays
+    return arrays
 
 
 class Judged:
@@ -42,7 +67,6 @@ class Judged:
     row: np.ndarray
     label: np.ndarray
     starts: np.ndarray
-    most_counted: int
     all_labels: np.ndarray
     all_starts: np.ndarray
     unretrieved_label: np.ndarray | None
@@ -71,7 +95,6 @@ class Judged:
         batch, first, last = self._batch, self.first, self.last
         self.row, self.label, self.starts = _gather(self.labels, self._listed, self.least)
         self.all_labels, self.all_starts, self.unretrieved_label = self.label, self.starts, None
-        self.most_counted = int((self.starts[1:] - self.starts[:-1]).max(initial=0))
         if batch.unretrieved_labels is not None and batch.unretrieved_offsets is not None:
             outer = batch.unretrieved_offsets[first : last + 1]
             _, label, starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], outer - outer[0], self.least)
@@ -80,6 +103,11 @@ class Judged:
                 self.all_labels, self.all_starts = interleave(self.label, self.starts, label, starts)
                 self.unretrieved_label, self.unretrieved_starts = label, starts
         return self.__dict__[name]
+
+    @functools.cached_property
+    def most_counted(self) -> int:
+        """Most documents of a list that count."""
+        return sizes_between(self.starts)[1]
 
     @functools.cached_property
     def list_size(self) -> np.ndarray:
@@ -105,7 +133,7 @@ class Judged:
     @functools.cached_property
     def bound(self) -> np.generic | None:
         """The smallest label that counts, as one of the labels' type; None where none can."""
-        return _bound(self.least, self.labels.dtype)
+        return _bound(self.least, self.labels.dtype.char)
 
     def n_relevant(self, threshold: float) -> np.ndarray:
         """Documents of each query, retrieved or not, whose label is at least the threshold."""
@@ -255,23 +283,23 @@ def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
     mine = scores.all if scores.found is None else scores.found
     most = MOST_COUNTED if scores.found is None else max(judged.most_counted, 1)
     rank, span, row = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    label, n_tied = np.empty(n), np.zeros(1, np.int64)
-    padded = np.empty(judged.longest + 16, np.float32)
-    room = own_lines(most + 16, np.int32), own_lines(most + 16, np.int32)
-    fixed = (scores.all, mine, judged.offsets, judged.starts, most, judged.row, judged.label, padded)
-    outputs = (rank, span, label, row, n_tied)
+    label = np.empty(n)
+    padded, above, equal, tied = _counting_room(judged.longest, most)
+    fixed = (scores.all, mine, judged.offsets, judged.starts, most, judged.row, judged.label, padded, above, equal)
+    outputs = (rank, span, label, row, tied)
     if scores.settle is not None or rule not in ("input", "docid"):
-        count.rank_shared(*fixed, *room, *outputs)
+        count.rank_shared(*fixed, *outputs)
     elif rule == "input":
-        count.rank_input(*fixed, *room, *outputs)
+        count.rank_input(*fixed, *outputs)
     else:
         assert scores.doc_ids is not None
-        count.rank_docid(*fixed, *room, *outputs, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
-    if judged.most_counted > most:
+        count.rank_docid(*fixed, *outputs, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
+    n_tied = int(tied[0])
+    if judged.longest > most < judged.most_counted:
         for q in (np.diff(judged.starts) > most).nonzero()[0].tolist():
             n_tied += _by_sorting(judged, q, scores, rule, rank, span, label, row)
-    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, int(n_tied[0]), shared=bool(n_tied[0]))
-    if not n_tied[0] or rule not in ("input", "docid"):
+    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, n_tied, shared=n_tied > 0)
+    if not n_tied or rule not in ("input", "docid"):
         return ranks
     if scores.settle is not None:
         return _settled_elsewhere(ranks, scores.settle, rule)
@@ -359,7 +387,7 @@ def _with_unretrieved(ranks: JudgedRanks) -> JudgedRanks:
 def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows and labels of the documents that count, and where each query's begin."""
     starts = np.zeros(len(offsets), np.int64)
-    bound = _bound(least, labels.dtype)
+    bound = _bound(least, labels.dtype.char)
     if bound is None:
         return np.empty(0, np.int64), np.empty(0), starts
     n_words = (len(labels) + 63) // 64
@@ -372,8 +400,9 @@ def _gather(labels: np.ndarray, offsets: np.ndarray, least: float) -> tuple[np.n
 
 
 @functools.cache
-def _bound(least: float, kind: np.dtype) -> np.generic | None:
-    """The smallest label of this type that is not below `least`; None when there is none."""
+def _bound(least: float, char: str) -> np.generic | None:
+    """The smallest label of a type that is not below `least`; None when there is none. The type's character is found faster than it."""
+    kind = np.dtype(char)
     if kind.kind == "f":
         bound = kind.type(least)
         return bound if float(bound) >= least else np.nextafter(bound, kind.type(np.inf))
