@@ -177,7 +177,7 @@ _ALL = (
     ),
     Convention(
         "torchmetrics",
-        "torchmetrics 1.9 retrieval metrics, reckoned there in float32; its order of equal scores is undefined but in nDCG",
+        "torchmetrics 1.9 retrieval metrics, computed there in float32; its order of equal scores is undefined but in nDCG",
         gain="linear",
         rel=">0",
         scores="float32",
@@ -194,7 +194,7 @@ _ALL = (
     ),
     Convention(
         "rax",
-        "rax 0.4 metrics, reckoned there in float32; for its items of score -inf give null scores",
+        "rax 0.4 metrics, computed there in float32; for its items of score -inf give null scores",
         ties="input",
         scores="float32",
         labels="float32",
