@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -183,3 +184,27 @@ def test_the_mean_is_the_same_before_and_after_the_moments_are_known() -> None:
 
 def test_no_queries_have_no_mean() -> None:
     assert all(math.isnan(mean) for mean in fr.evaluate([], [], offsets=[0]).mean().values())
+
+
+def test_lists_of_any_length_after_one_another_and_at_once_have_their_own_bits() -> None:
+    generator = np.random.default_rng(5)
+    sizes = [3, 40, standing.MOST_KEPT + 5, 7, 2000]
+    asked = [(generator.integers(0, 3, n) * (generator.random(n) < 0.1), generator.integers(0, 50, n)) for n in sizes]
+
+    def values(labels: np.ndarray, scores: np.ndarray) -> bytes:
+        return fr.ndcg(labels, scores, k=10).tobytes()
+
+    alone = []
+    for labels, scores in asked:
+        with ThreadPoolExecutor(1) as fresh:  # a thread that has ranked nothing yet
+            alone.append(fresh.submit(values, labels, scores).result())
+    assert [values(*each) for each in asked] == alone
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda each: values(*each), asked * 20)) == alone * 20
+
+
+@pytest.mark.parametrize("n_queries", [1, 4000])
+def test_labelled_queries_refuse_threads_for_any_number_of_blocks(n_queries: int) -> None:
+    queries = fr.LabelledQueries(np.tile([1, 0], n_queries * 50), sizes=np.full(n_queries, 100))
+    with pytest.raises(fr.InputError, match="threads must be a whole number from 1 up"):
+        queries.evaluate(np.zeros(n_queries * 100), threads=0)
