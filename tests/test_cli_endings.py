@@ -52,6 +52,33 @@ def test_a_reader_that_goes_away_is_met_with_silence(arguments: tuple[object, ..
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("arguments", [("evaluate", "-"), ("evaluate", "--qrels", "-", ROOT / "bench_data" / "sample.run")])
+def test_a_closed_standard_input_is_2_and_one_line(arguments: tuple[object, ...]) -> None:
+    command = [sys.executable, "-m", "fastrank", *map(str, arguments)]
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *command], env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = "standard input (-) is closed. Give a file, or a pipe to read from. See fastrank evaluate --help."
+    assert done.stderr == f"fastrank: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("evaluate", ""), "Invalid value for 'PREDICTIONS...': the name of the file is empty. See fastrank evaluate --help."),
+        (("evaluate", SAMPLE, "--per-query", ""), "Invalid value for '--per-query': the name of the file is empty."),
+        (("evaluate", SAMPLE, "--memory-limit", "much"), '--memory-limit must be a number of bytes from 1 up, or text such as "500MB"'),
+        (("compare", SAMPLE, "--resamples", "1", "--score", "score", "--score", "weight"), "--resamples must be a whole number from 100"),
+        (("evaluate", "no\x1b[31m\nfile"), "no\\x1b[31m\\nfile: no file matches"),
+        (("evaluate", SAMPLE, "--\x1b[31m"), "No such option '--\\x1b[31m'"),
+    ],
+)
+def test_messages_name_flags_and_hold_nothing_that_steers_a_terminal(arguments: tuple[object, ...], message: str) -> None:
+    code, said = cli.run([str(each) for each in arguments])
+    assert code == 2
+    assert said.startswith(message)
+    assert said.isprintable()
+
+
 def test_ctrl_c_before_a_command_begins_ends_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_arguments: Any, **_options: Any) -> None:
         raise KeyboardInterrupt

@@ -25,7 +25,7 @@ from fastrank.cli.options import in_flags
 from fastrank.cli.trec_evaluating import trec_eval
 from fastrank.cli.verifying import verify
 from fastrank.cli.warming import warmup
-from fastrank.errors import InputError
+from fastrank.errors import InputError, one_line
 
 BAD_INPUT = 2
 INTERRUPTED = 128 + 2
@@ -133,7 +133,7 @@ def run(arguments: Sequence[str]) -> tuple[int, str]:
     except OSError as error:
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         code, message = BAD_INPUT, f"{where}: {error.strerror or error}."
-    return code, " ".join(message.split())
+    return code, one_line(" ".join(message.split()))
 
 
 def _wake_on_interrupt() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fastrank.cli.clicking import log_options, read, show
+from fastrank.cli.options import FileName
 
 # As `fastrank.clicks.models.NEEDS`, which need not be imported for the help.
 MODELS = ("gctr", "rctr", "dctr", "pbm", "cm", "dcm", "sdbn", "dbn", "ubm", "ccm")
@@ -21,11 +22,9 @@ Examples:
 )
 @log_options
 @click.option("--model", type=click.Choice(MODELS), default="pbm", show_default=True, help="How a click depends on rank and other clicks.")
-@click.option(
-    "--test", type=click.Path(), metavar="LOG", help="Score the model on this log, with the same columns. Default: on LOG itself."
-)
-@click.option("--save", type=click.Path(), metavar="FILE", help="Write the model as Parquet, for simulate and ClickModel.load.")
-@click.option("--scores", type=click.Path(), metavar="FILE", help="Write what it makes of each document as Parquet: a run for evaluate.")
+@click.option("--test", type=FileName(), metavar="LOG", help="Score the model on this log, with the same columns. Default: on LOG itself.")
+@click.option("--save", type=FileName(), metavar="FILE", help="Write the model as Parquet, for simulate and ClickModel.load.")
+@click.option("--scores", type=FileName(), metavar="FILE", help="Write what it makes of each document as Parquet: a run for evaluate.")
 @click.option("--prior", nargs=2, type=float, default=(1.0, 1.0), show_default=True, metavar="YES NO", help="Pseudo-counts of a parameter.")
 @click.option("--gamma", type=float, metavar="SHARE", help="dbn: hold continuation at this value.")
 @click.option("--max-iter", type=click.IntRange(min=1), default=500, show_default=True, metavar="N", help="Passes over the data, at most.")
@@ -79,9 +78,9 @@ Example:
   fastrank clicks simulate log.parquet --model dbn.parquet --seed 1 --save drawn.parquet""",
 )
 @log_options
-@click.option("--model", required=True, type=click.Path(), metavar="FILE", help="A model that fit --save wrote.")
+@click.option("--model", required=True, type=FileName(), metavar="FILE", help="A model that fit --save wrote.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="The same seed, the same clicks.")
-@click.option("--save", type=click.Path(), metavar="FILE", help="Write the log with these clicks as Parquet, a row per document shown.")
+@click.option("--save", type=FileName(), metavar="FILE", help="Write the log with these clicks as Parquet, a row per document shown.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Default: all processors. Never changes a click.")
 def simulate(log: str, model: str, seed: int, save: str | None, form: str, threads: int | None, **options: Any) -> None:
     """Draw clicks on the lists of a log, whose own clicks play no part, and print their rates by position."""

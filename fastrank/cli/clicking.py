@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastrank.cli.explaining import Numbers
-from fastrank.cli.options import Decorator, in_flags
+from fastrank.cli.options import Decorator, FileName, in_flags
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class _Clicks(click.Group):
 
 @click.group(
     cls=_Clicks,
+    invoke_without_command=True,
     short_help="Click logs: rates, propensities, relevance, and what a new ranker would be worth.",
     epilog="""\b
 Examples:
@@ -53,8 +54,11 @@ Examples:
 LOG is a table (Parquet, CSV, JSON lines, Arrow, ORC) with a row per document shown (columns session_id, query_id, doc_id, position,
 click), or with a row per session and lists (qid, docs, clicks: 0 or 1 per document, or the clicked ids).""",
 )
-def clicks() -> None:
+@click.pass_context
+def clicks(context: click.Context) -> None:
     """What a click log says: rates, position propensities, relevance, and the value of a ranker that did not make it."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 # --- options --------------------------------------------------------------------------------------------------------------------
@@ -71,7 +75,7 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--doc", metavar="C", help="Column of document ids. Default: doc_id (lists: docs)."),
         click.option("--query", metavar="C", help="Column of query ids. Default: query_id or qid, if there is one."),
         click.option("--session", metavar="C", help="Column of session ids. Default: session_id."),
-        click.argument("log", type=click.Path()),
+        click.argument("log", type=FileName()),
     ):
         command = option(command)
     return command
@@ -92,7 +96,7 @@ def level_option() -> Decorator:
 
 def plot_option() -> Decorator:
     """A figure beside the table."""
-    return click.option("--plot", type=click.Path(), metavar="FILE", help="Also draw it: .png, .svg or .pdf. Needs matplotlib.")
+    return click.option("--plot", type=FileName(), metavar="FILE", help="Also draw it: .png, .svg or .pdf. Needs matplotlib.")
 
 
 def read(log: str, options: dict[str, Any], columns: tuple[str, ...] = ()) -> ClickLog:
@@ -138,7 +142,11 @@ def _theta(word: str, log: ClickLog, threads: int | None = None) -> Any:
         return propensity(log, threads=threads)
     if os.path.isfile(word):
         with open(word, "rb") as file:
-            return Propensity.from_json(file.read())
+            text = file.read()
+        try:
+            return Propensity.from_json(text)
+        except InputError as error:
+            raise InputError(f"{word}: {error} fastrank clicks propensity --format json writes such a file.") from error
     name, colon, strength = word.partition(":")
     context = click.get_current_context()
     try:
@@ -214,7 +222,7 @@ def relevance(log: str, theta: str, prior: tuple[float, float], level: float, ex
 @clicks.command(short_help="What a new ranker would have been worth.")
 @log_options
 @click.option("--theta", required=True, metavar="WHAT", help=THETA)
-@click.option("--run", "run", required=True, type=click.Path(), metavar="RUN", help="The new ranker's lists: a TREC run, or a table.")
+@click.option("--run", "run", required=True, type=FileName(), metavar="RUN", help="The new ranker's lists: a TREC run, or a table.")
 @click.option("--metric", default="dcg", show_default=True, metavar="NAME", help=f"{', '.join(METRICS)}.")
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, metavar="K", help="Depth of the metric.")
 @click.option("--estimator", type=click.Choice(("ips", "snips", "dr")), default="ips", show_default=True, help="How clicks are weighed.")

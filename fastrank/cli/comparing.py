@@ -12,6 +12,7 @@ import click
 
 from fastrank.cli.evaluating import file_names
 from fastrank.cli.options import (
+    FileName,
     complete_convention,
     complete_metric,
     depth_option,
@@ -46,8 +47,8 @@ Examples:
 \b
 Per-query files are written by: fastrank evaluate ... --per-query FILE.parquet""",
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--qrels", type=click.Path(), metavar="QRELS", help="Judgements: FILES are then TREC runs.")
+@click.argument("files", nargs=-1, required=True, type=FileName())
+@click.option("--qrels", type=FileName(), metavar="QRELS", help="Judgements: FILES are then TREC runs.")
 @click.option("--primary", metavar="NAME", shell_complete=complete_metric, help="The metric that decides; name it before you look.")
 @click.option("--baseline", metavar="SYSTEM", help="Hold the others against this system. Default: all pairs.")
 @click.option("--test", type=click.Choice(TESTS), default="permutation", show_default=True, help="Of the differences.")
@@ -83,7 +84,7 @@ Per-query files are written by: fastrank evaluate ... --per-query FILE.parquet""
 @judged_only_option()
 @click.option("--missing", metavar="RULE", help="With --qrels: a query that a run lacks counts as an empty list (zero) or not (skip).")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print the result.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with plots, movers and worked queries.")
+@click.option("--html", type=FileName(path_type=Path), metavar="FILE", help="Also write a page with plots, movers and worked queries.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Default: all processors. Never changes a bit of the result.")
 @click.option("--no-progress", is_flag=True, help="Do not show how far a long run has come.")
 def compare(

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastrank.cli.options import complete_metric, convention_option, depth_option, judged_only_option, no_relevant_option, ties_option
+from fastrank.cli.options import (
+    FileName,
+    complete_metric,
+    convention_option,
+    depth_option,
+    judged_only_option,
+    no_relevant_option,
+    standard_input,
+    ties_option,
+)
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
 
 FORMATS = ("table", "json", "csv", "tsv", "markdown", "latex")
-PATH = click.Path(path_type=Path)
+PATH = FileName(path_type=Path)
 # Flags that only one of the two kinds of input has.
 TABLE_FLAGS = ("query", "label", "score", "doc_ids", "weight", "by", "scores", "groups", "memory_limit")
 RUN_FLAGS = ("missing", "duplicates")
@@ -35,7 +44,7 @@ Examples:
   fastrank evaluate --qrels qrels.txt bm25.run dense.run.gz -m ndcg_cut_10,recip_rank
   zcat dense.run.gz | fastrank evaluate --qrels qrels.txt -""",
 )
-@click.argument("predictions", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.argument("predictions", nargs=-1, required=True, type=FileName(allow_dash=True))
 @click.option(
     "-m",
     "--metric",
@@ -60,7 +69,7 @@ Examples:
 @click.option("--by", multiple=True, metavar="C", help="Column to show slices by; may repeat.")
 @click.option("--scores", type=PATH, metavar="FILE", help="LETOR: scores of its rows, one a line.")
 @click.option("--groups", type=PATH, metavar="FILE", help="LETOR without qid: sizes of its groups, one a line.")
-@click.option("--qrels", type=click.Path(allow_dash=True), metavar="QRELS", help="TREC judgements: PREDICTIONS are then TREC runs.")
+@click.option("--qrels", type=FileName(allow_dash=True), metavar="QRELS", help="TREC judgements: PREDICTIONS are then TREC runs.")
 @click.option(
     "--missing",
     type=click.Choice(("zero", "skip")),
@@ -175,7 +184,7 @@ def _tables(
     for name, path in zip(file_names(predictions), predictions, strict=True):
         with Progress(f"reading {path}", expect=partial(expected_rows, path), hidden=no_progress) as progress:
             results = evaluate_table(
-                sys.stdin.buffer if path == "-" else path,
+                standard_input() if path == "-" else path,
                 metrics or DEFAULT_METRICS,
                 score=score,
                 doc=doc_ids,
@@ -198,6 +207,8 @@ def _runs(qrels: str, runs: tuple[str, ...], *, metrics: tuple[str, ...], **opti
 
     if (qrels, *runs).count("-") > 1:
         raise click.UsageError("standard input (-) can be one file only. Give paths for the others.", click.get_current_context())
+    if "-" in (qrels, *runs):
+        standard_input()  # there must be one
     judged = read_judgements(qrels, metrics or DEFAULT_METRICS, options["convention"])
     given = {
         name: options[name] for name in ("convention", "missing", "duplicates", "depth", "judged_only", "ties", "no_relevant", "bounds")

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastrank.cli.options import complete_metric, convention_option, depth_option, judged_only_option, no_relevant_option, ties_option
+from fastrank.cli.options import (
+    FileName,
+    complete_metric,
+    convention_option,
+    depth_option,
+    judged_only_option,
+    no_relevant_option,
+    ties_option,
+)
 
 if TYPE_CHECKING:
     from fastrank.evaluation import Evaluation
@@ -46,7 +54,7 @@ Examples:
   fastrank explain recip_rank --between trec_eval,trec_eval9 --qrels qrels.txt bm25.run""",
 )
 @click.argument("metric", shell_complete=complete_metric)
-@click.argument("file", required=False, type=click.Path())
+@click.argument("file", required=False, type=FileName())
 @click.option("--labels", type=Numbers(), metavar="L1,L2,...", help="Labels of the documents; - is unjudged.")
 @click.option(
     "--scores", type=Numbers(), metavar="S1,S2,...", help="Their scores; - is judged, but not retrieved. Default: labels are in rank order."
@@ -56,7 +64,7 @@ Examples:
 @click.option("--query", default="query_id", show_default=True, metavar="C", help="FILE: column of query ids.")
 @click.option("--label", default="label", show_default=True, metavar="C", help="FILE: column of labels.")
 @click.option("--score", default="score", show_default=True, metavar="C", help="FILE: column of scores.")
-@click.option("--qrels", type=click.Path(), metavar="QRELS", help="TREC judgements: FILE is then a TREC run.")
+@click.option("--qrels", type=FileName(), metavar="QRELS", help="TREC judgements: FILE is then a TREC run.")
 @convention_option()
 @ties_option()
 @no_relevant_option()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -14,7 +15,24 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def in_flags(message: str, command: click.Command | None) -> str:
     """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
     flags = {each.name: each.opts[0] for each in command.params if isinstance(each, click.Option)} if command else {}
+    message = re.sub(r"^[a-z]+_[a-z_]+(?= must )", lambda found: flags.get(found[0], found[0]), message)
     return re.sub(r"\b(\w+)=(True\b|(?![\w'\"\[{(]))", lambda found: flags.get(found[1], found[0]), message)
+
+
+class FileName(click.Path):
+    """The name of a file, which an unset variable in a script leaves empty."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value:
+            self.fail("the name of the file is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def standard_input() -> BinaryIO:
+    """Standard input, as bytes."""
+    if sys.stdin is None:  # closed by the shell: <&-
+        raise click.UsageError("standard input (-) is closed. Give a file, or a pipe to read from.", click.get_current_context())
+    return sys.stdin.buffer
 
 
 def complete_metric(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from fastrank.cli.options import FileName
+
 # As `fastrank.verification.differential.PEERS`, which need not be imported for the help.
 PEERS = ("pytrec_eval", "ir_measures", "ranx", "sklearn", "lightgbm", "xgboost", "trec_eval")
 UNEXPLAINED = 1
@@ -21,8 +23,8 @@ Examples:
   fastrank verify --against ir_measures qrels.txt bm25.run
   fastrank verify --against trec_eval --binary ./trec_eval qrels.txt bm25.run""",
 )
-@click.argument("qrels", required=False, type=click.Path(path_type=Path))
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("qrels", required=False, type=FileName(path_type=Path))
+@click.argument("run", required=False, type=FileName(path_type=Path))
 @click.option("--against", required=True, type=click.Choice(PEERS), help="The program to ask. It must be installed.")
 @click.option("--cases", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How many random query sets.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="S", help="Which random query sets.")
