@@ -30,6 +30,8 @@ from fastrank.clicks import (
 from fastrank.evaluation import to_json
 from fastrank.report.clicked import report_of, text
 
+LISTS = str(Path(__file__).parent.parent / "bench_data" / "clicks.parquet")
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -135,6 +137,13 @@ def test_the_value_of_a_run(files: dict[str, str], capsys: pytest.CaptureFixture
         (["relevance", "LOG", "--theta", "curve"], "--theta curve: there is no such file, and these are no numbers."),
         (["relevance", "LOG", "--theta", "eta:x"], "--theta eta:x: there is no such file"),
         (["relevance", "LOG", "--theta", "1"], "take the last one for all below with --extend."),
+        (["ctr", "LOG", "--query", "words"], 'query: there is no column "words"'),
+        (["ctr", "LOG", "--cluster", "visit"], 'cluster: there is no column "visit"'),
+        (["propensity", "LOG", "--swap", "one", "first"], 'column: there is no column "one"'),
+        (["ctr", "LISTS", "--query", "words"], 'query: there is no column "words"'),
+        (["ctr", "LISTS", "--cluster", "visit"], 'cluster: there is no column "visit"'),
+        (["ctr", "LISTS", "--session", "visit"], "--session names a column of tables with a row per document shown"),
+        (["ctr", ""], "Invalid value for 'LOG': the name of the file is empty."),
         (["relevance", "LOG", "--theta", "LOG"], "this is not what Propensity.to_json writes"),
         (["evaluate", "LOG", "--theta", "eta:1", "--run", "RUN", "--metric", "mrr"], "mrr cannot be told from clicks"),
         (["evaluate", "LOG", "--theta", "eta:1", "--run", "RUN", "--clip", "-1"], "clip must be a propensity above 0"),
@@ -142,21 +151,30 @@ def test_the_value_of_a_run(files: dict[str, str], capsys: pytest.CaptureFixture
     ],
 )
 def test_mistakes_end_with_one_line(files: dict[str, str], arguments: list[str], message: str) -> None:
-    code, said = run(["clicks", *({"LOG": files["log"], "RUN": files["run"]}.get(word, word) for word in arguments)])
+    code, said = run(["clicks", *({"LOG": files["log"], "RUN": files["run"], "LISTS": LISTS}.get(word, word) for word in arguments)])
     assert code == 2
     assert message in said
     assert "\n" not in said
 
 
 def test_a_file_of_other_json_is_no_propensities(files: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text("{}")
-    code, said = run(["clicks", "relevance", files["log"], "--theta", str(tmp_path / "other.json")])
+    path = tmp_path / "other.json"
+    path.write_text("{}")
+    code, said = run(["clicks", "relevance", files["log"], "--theta", str(path)])
     assert code == 2
-    assert "not what Propensity.to_json writes" in said
+    assert said.startswith(f"{path}: this is not what Propensity.to_json writes: there is no 'theta'. fastrank clicks propensity ")
 
 
-def test_help_lists_the_commands_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["clicks", "--help"]) == (0, "")
+def test_a_cutoff_beyond_every_list_is_the_whole_list(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["evaluate", files["log"], "--theta", "eta:1", "--run", files["run"], "--format", "json", "-k"]
+    found = [json.loads(fastrank(capsys, *asked, k)) for k in ("1000000", "9" * 30)]
+    assert found[0]["sweep"]["value"] == found[1]["sweep"]["value"]
+    assert found[0]["diff"] == found[1]["diff"]
+
+
+@pytest.mark.parametrize("arguments", [["clicks"], ["clicks", "--help"]])
+def test_help_lists_the_commands_in_their_order(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == (0, "")
     printed = capsys.readouterr().out
     places = [printed.index(f"\n  {name} ") for name in ("ctr", "propensity", "relevance", "evaluate")]
     assert places == sorted(places)

@@ -355,12 +355,21 @@ def test_an_unknown_segment_lists_the_columns() -> None:
         propensity(log, segment="device")
 
 
+@pytest.mark.parametrize("level", [1e-300, 1 - 1e-16])
+def test_a_level_that_rounds_away_gives_an_interval_all_the_same(level: float) -> None:
+    found = propensity(sessions([("ab", "10"), ("ba", "10"), ("ab", "01")]), level=level)
+    assert np.isfinite(found.lo).all()
+    assert np.isfinite(found.hi).all()
+    assert (found.lo <= found.theta).all()
+    assert (found.theta <= found.hi).all()
+
+
 def test_an_empty_log_says_nothing_about_positions() -> None:
     with pytest.raises(fr.InputError, match="the log shows no document"):
         propensity(ClickLog([0, 0], [], []))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"theta": 1}', "null"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"theta": 1}', "null", "[" * 100_000])
 def test_json_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(fr.InputError, match=r"not what Propensity.to_json writes"):
         Propensity.from_json(text)

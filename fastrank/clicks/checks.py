@@ -124,11 +124,20 @@ def session_weights(value: Any, n_sessions: int) -> np.ndarray:
     return frozen(array, np.float64)
 
 
+def check_log(log: Any) -> None:
+    """What is a log, for those who hand over the table it is read from."""
+    from fastrank.clicks.log import ClickLog
+
+    if not isinstance(log, ClickLog):
+        cure = "Make one with ClickLog(...), ClickLog.from_table or ClickLog.from_arrow."
+        raise InputError(f"log must be a ClickLog, not {type(log).__name__}. {cure}")
+
+
 def check_level(level: Any) -> float:
     """The confidence of an interval."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise InputError(f"level must lie strictly between 0 and 1, such as 0.95, not {level!r}.")
-    return float(level)
+    return min(max(float(level), 1e-12), 1 - 1e-12)  # beyond, all rounds away in (1 + level) / 2
 
 
 def normal_quantile(level: float) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank.arrays import frozen
-from fastrank.clicks.checks import check_level, flat, place, whole
+from fastrank.clicks.checks import check_level, check_log, flat, place, whole
 from fastrank.clicks.outcome import Outcome
 from fastrank.clicks.placement import Placement
 from fastrank.clicks.propensities import Propensity
@@ -227,6 +227,7 @@ def evaluate(
     one_of("metric", _metric(metric), METRICS)
     one_of("estimator", estimator, ESTIMATORS)
     one_of("exposure", exposure, EXPOSURES)
+    check_log(log)
     k, level = check_cutoff(k), check_level(level)
     ranks, unsupported = _ranks(log, new_position)
     affine = alpha is not None or beta is not None

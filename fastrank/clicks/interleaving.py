@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrank._kernel import kernel, map_blocks
 from fastrank.arrays import frozen
-from fastrank.clicks.checks import check_level, flat, normal_quantile, place, whole
+from fastrank.clicks.checks import check_level, check_log, flat, normal_quantile, place, whole
 from fastrank.clicks.outcome import Outcome
 from fastrank.convention import one_of
 from fastrank.errors import InputError
@@ -162,6 +162,7 @@ def interleave_score(
     (2, 1, 0, 0.1667, 1.0)
     """
     one_of("method", method, METHODS)
+    check_log(log)
     level = check_level(level)
     a, b, outcome = np.zeros(log.n_sessions), np.zeros(log.n_sessions), np.zeros(log.n_sessions)
     if method == "team_draft":

@@ -9,7 +9,7 @@ import numpy as np
 from fastrank._kernel import kernel
 from fastrank.arrays import frozen
 from fastrank.batch import id_array
-from fastrank.clicks.checks import flat, whole
+from fastrank.clicks.checks import check_log, flat, whole
 from fastrank.clicks.rates import check_cutoff
 from fastrank.errors import InputError
 
@@ -84,6 +84,7 @@ def rank_in(log: ClickLog, run_offsets: Any, run_doc: Any, run_query: Any, k: in
     >>> placed.new_position.tolist(), placed.unsupported.tolist()
     ([3, 0, 1], [0.5])
     """
+    check_log(log)
     k = check_cutoff(k)
     if log.queries is None:
         raise InputError("rank_in matches documents query by query, and the log has no queries. Give query= to ClickLog.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrank.arrays import as_array, frozen
 from fastrank.clicks.cells import Cells, add_up
-from fastrank.clicks.checks import check_level, coded, flat, normal_quantile, whole
+from fastrank.clicks.checks import check_level, check_log, coded, flat, normal_quantile, whole
 from fastrank.clicks.curve_fitting import CurveFit, Strata, squared_scores, strength, tied_to
 from fastrank.clicks.outcome import Outcome
 from fastrank.errors import InputError
@@ -76,8 +76,12 @@ class Propensity(Outcome):
         """What `to_json` wrote. InputError where the text is something else."""
         try:
             return cls._of(json.loads(text))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"this is not what Propensity.to_json writes: {' '.join(str(error).split())}.") from None
+        except json.JSONDecodeError as error:
+            raise InputError(f"this is not what Propensity.to_json writes, for it is no JSON: {error}.") from None
+        except KeyError as error:
+            raise InputError(f"this is not what Propensity.to_json writes: there is no {error}.") from None
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise InputError("this is not what Propensity.to_json writes.") from None
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Propensity:
@@ -134,6 +138,7 @@ def swap_strata(log: ClickLog, pair: Any) -> SwapStrata:
     >>> swap_strata(log, [[1, 2], [0, 0]]).rows.tolist()
     [True, True, False, False, False, False]
     """
+    check_log(log)
     array, missing = as_array("pair", pair)
     if array.shape != (log.n_sessions, 2) or missing is not None:
         raise InputError(f"pair must have two positions per session, shape ({log.n_sessions}, 2), not {array.shape}. Write 0, 0 for none.")
@@ -210,6 +215,7 @@ def propensity(
     >>> propensity(log).theta.round(9).tolist()
     [1.0, 0.5]
     """
+    check_log(log)
     level = check_level(level)
     if isinstance(anchor, bool) or not isinstance(anchor, int | np.integer) or not 1 <= anchor <= max(log.n_positions, 1):
         raise InputError(f"anchor must be a position from 1 to {log.n_positions}, the deepest of the log, not {anchor!r}.")

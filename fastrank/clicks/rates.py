@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank._kernel import kernel, map_blocks
-from fastrank.clicks.checks import check_level, normal_quantile
+from fastrank.clicks.checks import DEEPEST, check_level, check_log, normal_quantile
 from fastrank.clicks.outcome import Outcome
 from fastrank.convention import one_of
 from fastrank.errors import InputError
@@ -83,6 +83,7 @@ def ctr(log: ClickLog, by: str = "position", level: float = 0.95) -> Rate:
     >>> ctr(log).value.round(3).tolist(), ctr(log, by="doc").clicks.tolist()
     ([0.667, 0.333], [3.0, 0.0])
     """
+    check_log(log)
     one_of("by", by, BY)
     level = check_level(level)
     cells = log.cells()
@@ -161,6 +162,7 @@ def session_metrics(log: ClickLog, k: int = 10) -> dict[str, np.ndarray]:
     >>> metrics["n_clicks"].tolist(), metrics["clicks@2"].tolist(), metrics["rr_first"].tolist()
     ([2.0, 0.0], [1.0, 0.0], [0.5, 0.0])
     """
+    check_log(log)
     k = check_cutoff(k)
     n, top, lowest, upper = (np.zeros(log.n_sessions) for _ in range(4))
     position = log.position
@@ -185,4 +187,4 @@ def check_cutoff(k: Any) -> int:
     """A cutoff in positions."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number from 1 up, not {k!r}.")
-    return int(k)
+    return min(int(k), DEEPEST)  # no list is longer

@@ -32,15 +32,16 @@ WORDS = {"query": "session", "label": "click", "score": "position", "by": "value
 
 @dataclass(frozen=True)
 class _ListRoles(Roles):
-    """Columns of a table with a session per row; `lists` are the columns that hold a list."""
+    """Columns of a table with a session per row; `lists` hold a list, `values` (all of `by`) what a session has once."""
 
     lists: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
 
     def asked(self) -> Iterator[tuple[str, str]]:
         """The lists, then the values of a session."""
         yield from self.lists
         yield from ((role, name) for role, name in (("weight", self.weight),) if name is not None)
-        yield from (("column", name) for name in self.by)
+        yield from self.values
 
     def check_types(self, schema: pa.Schema, text: Any = ()) -> None:
         """Lists where there must be lists, of ids or numbers."""
@@ -71,9 +72,10 @@ def read_lists(
     columns: Sequence[str],
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog`, from a table with a session per row."""
-    by = tuple(dict.fromkeys(name for name in (query, cluster, *columns) if name is not None))
+    values = _values(query, cluster, columns)
+    by = tuple(name for _, name in values)
     lists = (("docs", docs), ("clicks", clicks), *((("positions", position),) if position else ()))
-    roles = _ListRoles("", None, (), weight=weight, by=by, lists=lists)
+    roles = _ListRoles("", None, (), weight=weight, by=by, lists=lists, values=values)
     source = open_source(table, roles)
     where = THE_TABLE if isinstance(source, pa.Table) else source.where
     batches = source.to_batches() if isinstance(source, pa.Table) else source.batches(roles.columns, ROWS_PER_BATCH >> 4)
@@ -83,6 +85,15 @@ def read_lists(
             parts.add_lists(batch, docs, clicks, position)
             parts.add_values(batch, weight, by)
     return parts.arguments(query, cluster, weight, columns, source.schema)
+
+
+def _values(query: str | None, cluster: str | None, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Role and name of each column of what a session has once, each column once."""
+    given: object = columns
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"columns must be a list of names, such as ['device'], not {columns!r}.")
+    roles = {name: role for role, name in (*(("column", name) for name in columns), ("cluster", cluster), ("query", query))}
+    return tuple((role, name) for name, role in roles.items() if name is not None)
 
 
 class _Parts:
@@ -218,7 +229,7 @@ def read_rows(
     columns: Sequence[str],
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog`, from a table with a row per document shown, in any order of rows where positions are given."""
-    by = tuple(dict.fromkeys(name for name in (query, cluster, *columns) if name is not None))
+    by = tuple(name for _, name in _values(query, cluster, columns))
     try:
         return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=False)
     except Scattered:
@@ -244,7 +255,8 @@ def _gather(
     batches = _in_our_words(
         lambda: read_columns(
             table, query=session, label=click, scores=scores, doc=doc, weight=weight, by=by, rows_per_batch=ROWS_PER_BATCH, regroup=regroup
-        )
+        ),
+        {name: role for role, name in _values(query, cluster, columns)},
     )
     types: dict[str, pa.DataType] = {}
     for batch in batches:
@@ -274,12 +286,18 @@ def _gather(
     return parts.arguments(query, cluster, weight, columns, pa.schema(list(types.items())))
 
 
-def _in_our_words(read: Callable[[], Iterator[Columns]]) -> Iterator[Columns]:
-    """Batches of the reader of tables, whose messages then call columns what they are here."""
+def _in_our_words(read: Callable[[], Iterator[Columns]], values: dict[str, str]) -> Iterator[Columns]:
+    """Batches of the reader of tables, whose messages then call columns what they are here; values: the roles of `by` columns."""
     try:
         yield from read()
     except InputError as error:
-        words = re.sub(r"^(.*?\b)?(query|label|score|by)(?= column \"|: there is no column| names the column)", _word, str(error), count=1)
+        role = re.match(r"by(?=(?:: there is no)? column \"(.*?)\")", str(error))
+        if role is not None and role[1] in values:
+            words = values[role[1]] + str(error)[role.end() :]
+        else:
+            words = re.sub(
+                r"^(.*?\b)?(query|label|score|by)(?= column \"|: there is no column| names the column)", _word, str(error), count=1
+            )
         raise InputError(words.replace("within a query: in query", "within a session: in session")) from None
 
 
@@ -309,6 +327,10 @@ def read_log(table: Any, given: dict[str, str | None], columns: Sequence[str] = 
     cluster, weight = given.get("cluster"), given.get("weight")
     docs = given.get("doc") or _usual("docs", schema)
     if docs is not None and _is_list(schema, docs):
+        if given.get("session") is not None:
+            raise InputError(
+                f'session= names a column of tables with a row per document shown, and column "{docs}" holds lists: leave it out.'
+            )
         clicks = given.get("click") or _usual("clicks", schema) or "clicks"
         return read_lists(table, docs, clicks, found["query"], given.get("position"), cluster, weight, columns)
     session, doc, click = (found[role] or USUAL[role][0] for role in ("session", "doc", "click"))
@@ -326,7 +348,7 @@ def read_ranking(
     query = query or _usual("query", schema) or USUAL["query"][0]
     if docs is not None and _is_list(schema, docs):
         parts = _Parts("the run")
-        roles = _ListRoles("", None, (), by=(query,), lists=(("docs", docs),))
+        roles = _ListRoles("", None, (), by=(query,), lists=(("docs", docs),), values=(("query", query),))
         source = open_source(table, roles)
         for batch in source.to_batches() if isinstance(source, pa.Table) else source.batches(roles.columns, ROWS_PER_BATCH):
             parts.add_docs(batch.column(docs), docs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank.arrays import as_array, frozen
-from fastrank.clicks.checks import check_level
+from fastrank.clicks.checks import check_level, check_log
 from fastrank.clicks.outcome import Outcome
 from fastrank.clicks.propensities import Propensity
 from fastrank.clicks.rates import pair_keys
@@ -101,6 +101,7 @@ def relevance(
     >>> found.value.round(3).tolist(), found.se.round(4).tolist()
     ([0.1, 0.1], [0.0095, 0.0166])
     """
+    check_log(log)
     level = check_level(level)
     a, b = _prior(prior)
     exposures = position_table(log, "theta", theta, extend=extend, clicked=True)

@@ -50,8 +50,10 @@ def load(path: Path) -> ClickModel:
         raise InputError(f"{shown} is no saved click model: ClickModel.save and fastrank clicks fit --save write such files.")
     try:
         return _model(table, json.loads(about))
-    except (KeyError, TypeError, ValueError) as error:
+    except InputError as error:
         raise InputError(f"{shown} cannot be loaded: {error}") from error
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{shown} cannot be loaded: what it says of its model is damaged. Write it anew with ClickModel.save.") from error
 
 
 def _model(table: pa.Table, about: dict[str, Any]) -> ClickModel:
