@@ -104,6 +104,13 @@ def test_an_impossible_number_of_resamples_is_an_error(wrong: Any) -> None:
         fr.confidence_interval([0.1, 0.2], n_resamples=wrong)
 
 
+@pytest.mark.parametrize("confidence", [1e-300, 1 - 1e-16])
+@pytest.mark.parametrize("method", ["t", "percentile", "bca", "studentised"])
+def test_a_confidence_that_rounds_away_gives_an_interval_all_the_same(method: str, confidence: float) -> None:
+    found = fr.confidence_interval([0.1, 0.5, 0.3, 0.9, 0.6], method=method, confidence=confidence, n_resamples=200)
+    assert found.low <= found.high  # neither is NaN
+
+
 # --- against formulas and scipy -------------------------------------------------------------------------------------------------
 
 

@@ -322,7 +322,7 @@ def test_a_result_is_read_by_any_spelling_under_its_own_convention() -> None:
     [
         ("ndgc@10", "'ndgc@10' is not a known metric. Did you mean nDCG"),
         ("recal@5", "'recal@5' is not a known metric. Did you mean "),
-        ("zzz", "'zzz' is not a known metric. See list_metrics()."),
+        ("zzz", "'zzz' is not a known metric. See list_metrics() or fastrank metrics."),
         ("", "no metric is named. Name one, such as nDCG@10."),
         (",", "metrics ',' hold an empty name. Remove the stray comma."),
         ("RR,,AP", "metrics 'RR,,AP' hold an empty name. Remove the stray comma."),
@@ -367,7 +367,7 @@ def test_a_wrong_name_is_one_line_that_says_what_is_wrong_and_what_to_write(name
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: parse("P@5,10"), "'P@5,10' names 2 metrics, not one. Use parse_metrics for several."),
+        (lambda: parse("P@5,10"), "'P@5,10' names 2 metrics, not one. Name one of them, such as P@5."),
         (lambda: parse(5), "metrics are named by text, by a Metric or by several of them, not by 5."),
         (lambda: parse_all([5]), "a metric is a name or a Metric, not 5."),
         (lambda: parse("RR", "lightgmb"), "Did you mean 'lightgbm'?"),

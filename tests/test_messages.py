@@ -96,6 +96,26 @@ ERRORS: list[tuple[str, Callable[[], Any], str]] = [
     ),
     ("a null id", lambda: fr.evaluate(*RIGHT, query_ids=["a", None, "b"]), "query_ids must not be null: row 1 is."),
     ("ids of two types", lambda: fr.evaluate(*RIGHT, query_ids=["a", 1, 2]), "query_ids must be ids of one type, text or integers ("),
+    ("ids beyond 64 bits", lambda: fr.evaluate(*RIGHT, query_ids=[2**70] * 3), "query_ids must be ids of one type, text or integers ("),
+    ("an id that is no text", lambda: fr.evaluate(*RIGHT, doc_ids=["\ud800", "b", "c"]), "doc_ids must be ids of one type, text or"),
+    ("a number for ids", lambda: fr.evaluate(*RIGHT, query_ids=3), "query_ids must be ids of one type, text or integers ("),
+    (
+        "a number for a column",
+        lambda: fr.evaluate_table(pa.table({"query_id": [1], "label": [1], "score": [1]}), "RR", query=0),
+        "query must be the name of a column, as text, not 0.",
+    ),
+    (
+        "no column of documents",
+        lambda: fr.Qrels.from_table(pa.table({"query_id": [1], "label": [1]}), doc=None),
+        "doc and label, or score in a run, must be names of columns, not None.",
+    ),
+    ("no dict of judges", lambda: fr.GroupedQrels.from_dicts([1]), "qrels by group must be {query: {group: {document: label}}}, not list."),
+    (
+        "a number for two sides",
+        lambda: fr.explain_difference([1, 0], metric="RR", between=3),
+        "between must be two sides, such as between=('lightgbm', 'sklearn').",
+    ),
+    ("an array of no names", lambda: fr.evaluate([1], metrics=np.array(3)), "metrics are named by text, by a Metric or by several of them"),
     ("too few document ids", lambda: fr.evaluate(*RIGHT, doc_ids=["a"]), "doc_ids must have one entry a document, 3, not 1."),
     ("float document ids", lambda: fr.evaluate(*RIGHT, doc_ids=[0.5, 1.5, 2.5]), "doc_ids must be text or integers, not floats"),
     (
@@ -306,6 +326,15 @@ ERRORS: list[tuple[str, Callable[[], Any], str]] = [
         "query_ids: the rows of a query must stand together here, ",
     ),
 ]
+
+
+def test_what_an_error_quotes_is_printable_and_of_a_length_to_read() -> None:
+    said = str(fr.InputError("q\x1b[31m\n\t\udce9 " + "x" * 100_000 + " is wrong"))
+    assert said.isprintable()
+    assert said.startswith("q\\x1b[31m\\n\\t\\udce9 xxx")
+    assert said.endswith("xxx is wrong")
+    assert len(said) < 1300
+    assert str(fr.InputError("é ✓ 漢")) == "é ✓ 漢"
 
 
 @pytest.mark.parametrize(("call", "message"), [pytest.param(call, message, id=name) for name, call, message in ERRORS])

@@ -187,7 +187,7 @@ def test_wrong_usage_ends_with_1_and_the_usage(arguments: list[str]) -> None:
         (["-M", "x"], 1, "-l and -M must be 1 or more"),
         (["-m", "P.0"], 2, "Cannot initialize measure 'P'"),
         (["-m", "P.5,5"], 2, "duplicate cutoffs"),
-        (["-m", "recall.x"], 2, "Cannot initialize measure 'recall'"),
+        (["-m", "recall.x"], 2, "Cannot initialize measure 'recall': 'x' must be numbers separated by commas, as in recall.5,10"),
         (["-m", "utility.1,2"], 2, "Cannot initialize measure 'utility'"),
         (["-m", "ndcg.1"], 2, "Cannot initialize measure 'ndcg'"),
         (["-R", "nope"], 2, "Illegal rel_format 'nope'"),

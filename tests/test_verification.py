@@ -324,6 +324,15 @@ def test_a_program_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyP
         verify("rnx")
 
 
+def test_nothing_to_compare_is_no_agreement(tmp_path: Path) -> None:
+    installed("pytrec_eval")
+    (tmp_path / "qrels").write_text("q1 0 d1 1\n")
+    (tmp_path / "run").write_text("q2 Q0 d1 1 0.5 x\n")
+    code, line = run(["verify", "--against", "pytrec_eval", str(tmp_path / "qrels"), str(tmp_path / "run")])
+    assert code == 2
+    assert line.startswith("pytrec_eval gave no value on the given qrels and run, so that nothing can be compared.")
+
+
 # --- the command line ------------------------------------------------------------------------------------------------------------
 
 

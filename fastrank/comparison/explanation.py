@@ -212,7 +212,7 @@ def explain_difference(
 
 def explain_with(source: Callable[..., Evaluation], metric: str | Metric, between: Sequence[Side] | None) -> Explanation:
     """Explain with any function that evaluates one metric under one convention on the same data."""
-    if between is None or isinstance(between, str) or len(between) != 2:
+    if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
         raise InputError("between must be two sides, such as between=('lightgbm', 'sklearn').")
     settings = _setting(between[0], metric), _setting(between[1], metric)
     _check_family(settings[0].metric, settings[1].metric)

@@ -28,6 +28,8 @@ from fastrank.convention import one_of
 from fastrank.errors import InputError
 from fastrank.evaluation import Estimate, Evaluation, Note, Summary
 
+# Closer to 0 or 1 the middle or the tails vanish in the rounding of (1 + confidence) / 2, and quantiles with them.
+LEAST_SHARE = 1e-12
 METHODS = ("t", "percentile", "bca", "studentised")
 KINDS = ("mean", "difference", "ratio")
 
@@ -103,7 +105,7 @@ def check_confidence(confidence: Any) -> float:
     """A legal confidence."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
         raise InputError(f"confidence must lie strictly between 0 and 1, such as 0.95, not {confidence!r}.")
-    return float(confidence)
+    return min(max(float(confidence), LEAST_SHARE), 1 - LEAST_SHARE)
 
 
 def intervals(units: Units, quantities: Sequence[Quantity], plan: Plan) -> list[Interval]:

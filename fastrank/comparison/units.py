@@ -78,7 +78,7 @@ def cluster_codes(by: dict[str, Any], cluster: str | None) -> np.ndarray | None:
     """The clusters that a `by` column tells apart."""
     if cluster is None:
         return None
-    if cluster not in by:
+    if not isinstance(cluster, str) or cluster not in by:
         known = f"they have {', '.join(map(repr, by))}" if by else "they have none"
         raise InputError(f"cluster must name a by= column of the evaluations ({known}), not {cluster!r}. Evaluate with by={cluster!r}.")
     return codes_of(by[cluster])

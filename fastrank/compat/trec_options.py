@@ -182,7 +182,11 @@ def _asked_of(name: str, lists: list[str]) -> list[Asked]:
         [(_, metric)] = trec_metrics(f"{name}.{lists[0]}")
         return [Asked(f"{name}_{lists[0]}", name, metric)]
     read = int if measure.kind == "cutoffs" else float
-    given = [[read(value) for value in each.split(",")] for each in lists]
+    try:
+        given = [[read(value) for value in each.split(",")] for each in lists]
+    except ValueError:
+        example = f"{name}.5,10" if measure.kind == "cutoffs" else f"{name}.0.5"
+        raise ValueError(f"{' and '.join(map(repr, lists))} must be numbers separated by commas, as in {example}") from None
     if any(len(set(each)) < len(each) for each in given):
         raise ValueError("duplicate cutoffs detected")
     values = sorted(set(itertools.chain.from_iterable(given)))

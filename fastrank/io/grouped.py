@@ -140,6 +140,9 @@ class GroupedQrels:
         >>> fr.GroupedQrels.from_dicts({"q": {"north": {"a": 1, "b": 0}, "south": {"b": 2}}})
         GroupedQrels(1 queries, 2 groups, 2 documents, from qrels)
         """
+        given: object = queries
+        if not isinstance(given, Mapping):
+            raise InputError(f"qrels by group must be {{query: {{group: {{document: label}}}}}}, not {type(given).__name__}.")
         rows = []
         for query, groups in queries.items():
             for group_id, documents in groups.items() if isinstance(groups, Mapping) else [(None, None)]:

@@ -31,6 +31,8 @@ class IdRows(NamedTuple):
 
 def read_id_rows(table: Any, roles: Roles) -> IdRows:
     """All rows of a table, whose label, or else one score, is the number. Errors: as `read_columns`."""
+    if roles.doc is None or not (roles.label or roles.scores):
+        raise InputError("doc and label, or score in a run, must be names of columns, not None.")
     source = open_source(table, roles)
     name = THE_TABLE if isinstance(source, pa.Table) else source.where
     with reading(name):

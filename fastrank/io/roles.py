@@ -30,6 +30,10 @@ class Roles:
     filter: Any = None
 
     def __post_init__(self) -> None:
+        for role, given in self.asked():
+            name: object = given
+            if not isinstance(name, str):
+                raise InputError(f"{role} must be the name of a column, as text, not {name!r}.")
         for role, names in (("score", self.scores), ("by", self.by)):
             for name in names:
                 if names.count(name) > 1:

@@ -54,7 +54,7 @@ def parse_metric(name: str | Metric, convention: str | Convention | None = None)
     """
     found = parse_metrics(name, convention)
     if len(found) != 1:
-        raise InputError(f"{name!r} names {len(found)} metrics, not one. Use parse_metrics for several.")
+        raise InputError(f"{name!r} names {len(found)} metrics, not one. Name one of them, such as {found[0].short_name}.")
     return found[0]
 
 
@@ -82,7 +82,7 @@ def as_items(names: Any) -> tuple[str | Metric, ...]:
     """What was asked for, one by one: names or metrics."""
     if isinstance(names, str | Metric):
         return (names,)
-    if not isinstance(names, Iterable):
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
         raise InputError(f"metrics are named by text, by a Metric or by several of them, not by {names!r}.")
     items = tuple(names)
     for item in items:
@@ -263,7 +263,7 @@ def _unknown(text: str, head: str) -> InputError:
     if re.split(r"[._]", text.lower())[0] in TEXTS:
         return InputError(f"{text!r} is a text, not a number: fastrank trec_eval prints it.")
     near = difflib.get_close_matches(head.lower(), _names(), n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(_names()[name].spelling for name in near)}?" if near else " See list_metrics()."
+    hint = f" Did you mean {' or '.join(_names()[name].spelling for name in near)}?" if near else " See list_metrics() or fastrank metrics."
     return InputError(f"{text!r} is not a known metric.{hint}")
 
 

@@ -73,7 +73,7 @@ def load(path: Path) -> Evaluation:
         raise InputError(f"{shown} is no saved Evaluation: fastrank has not written it. To judge the rankings in it use evaluate_table.")
     try:
         return from_table(table, json.loads(about))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise InputError(f"{shown} cannot be loaded: {error}") from error
         raise InputError(f"{shown} is damaged: its metadata do not describe it ({type(error).__name__}: {error}).") from error

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastrank.comparison.choices import Setting
 from fastrank.convention import conventions, one_of
+from fastrank.errors import InputError
 from fastrank.evaluation import to_json
 from fastrank.metrics.grammar import parse_metric
 from fastrank.verification.list_peers import lightgbm_peer, sklearn_peer, xgboost_peer
@@ -128,7 +129,7 @@ def verify(
         Counts, and per metric and reason the values that differ. A difference is explained where one or two choices, made otherwise
         here, give the other program's value of that query.
 
-    Errors: `InputError`, one line, where the program is not installed, with the command that installs it.
+    Errors: `InputError`, one line, where the program is not installed, with the command that installs it, and where it gives no value.
     """
     make = PEERS[one_of("against", against, tuple(PEERS))]
     peer = trec_eval_peer(binary) if make is trec_eval_peer else make()
@@ -146,6 +147,8 @@ def verify(
             answers.setdefault(name, {}).update(values)
         if progress is not None:
             progress(sum(map(len, told.values())))
+    if not any(answers.values()):
+        raise InputError(f"{peer.name} gave no value on {source}, so that nothing can be compared. Check that judgements and run match.")
     return compare_answers(peer, merged(sets), answers, source, len(sets))
 
 
