@@ -182,6 +182,15 @@ def test_figures_have_a_line_for_each_system_or_metric(found: analysis.Distincti
         assert figures[1].axes[0].get_xlabel() == "quantile, 1 is the top"
 
 
+def test_what_is_not_there_is_named(found: analysis.Distinctions) -> None:
+    from fastrank.report.analysed import report_of
+
+    with pytest.raises(fr.InputError, match="metric 'AP' is not among these: nDCG"):
+        found.of("AP")
+    with pytest.raises(TypeError, match="no report of int"):
+        report_of(1)
+
+
 def test_names_are_resolved_when_they_are_used() -> None:
     assert set(analysis.__all__) <= set(dir(analysis))
     assert all(callable(getattr(analysis, name)) for name in analysis.__all__)

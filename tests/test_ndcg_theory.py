@@ -29,7 +29,7 @@ def test_the_figures_show_what_the_page_says(found: study.Study) -> None:
 def test_what_is_measured_agrees_with_theory_where_the_whole_list_counts(found: study.Study) -> None:
     for row in found.rows:
         if row.discount != "1/r":
-            # Ten simulated lists and twelve judged queries: both have an error of about that of the judged mean.
+            # Ten simulated lists and twenty judged queries: both have an error of about that of the judged mean.
             assert abs(row.measured - row.simulated) < 0.02, row
 
 

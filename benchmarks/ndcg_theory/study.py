@@ -41,7 +41,7 @@ class Setting:
     n_lists: int = 40
 
 
-QUICK = Setting(n_queries=24, n_documents=2_000, thinned=500, n_steps=150, orders=4, n_lists=10)
+QUICK = Setting(n_documents=3_000, orders=2, n_lists=10)
 
 
 @dataclass(frozen=True)
