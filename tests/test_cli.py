@@ -233,7 +233,7 @@ def test_bad_flags_end_in_one_line(flags: list[str], message: str, systems: Path
         (["evaluate", SAMPLE, "--convention", "lightgmb"], ["convention must be one of", "not 'lightgmb'", "Did you mean 'lightgbm'?"]),
         (["evaluate", SAMPLE, "-m", "ndgc@10"], ["'ndgc@10' is not a known metric. Did you mean nDCG"]),
         (["evaluate", SAMPLE, "--ties", "wurst"], ["ties must be one of", "'wurst'", "Did you mean 'worst'?"]),
-        (["evaluate", SAMPLE, "--no-relevant", "nil"], ["no_relevant must be one of", "'nil'"]),
+        (["evaluate", SAMPLE, "--no-relevant", "nil"], ["--no-relevant must be one of", "'nil'"]),
         (["evaluate", SAMPLE, "--bond"], ["No such option", "--bond", "See fastrank evaluate --help."]),
         (["evaluate"], ["Missing argument 'PREDICTIONS...'"]),
         (["evaluate", "/nowhere/x.parquet"], ["/nowhere/x.parquet", "No such file or directory"]),
