@@ -208,3 +208,15 @@ def test_labelled_queries_refuse_threads_for_any_number_of_blocks(n_queries: int
     queries = fr.LabelledQueries(np.tile([1, 0], n_queries * 50), sizes=np.full(n_queries, 100))
     with pytest.raises(fr.InputError, match="threads must be a whole number from 1 up"):
         queries.evaluate(np.zeros(n_queries * 100), threads=0)
+
+
+def test_a_run_in_many_blocks_has_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(6)
+    names = [f"d{i}" for i in range(30)]
+    qrels = {f"q{q}": dict(zip(names[::2], generator.integers(0, 3, 15).tolist(), strict=True)) for q in range(40)}
+    run = {q: dict(zip(names, generator.integers(0, 9, 30).astype(float).tolist(), strict=True)) for q in qrels}
+    whole = fr.evaluate_run(qrels, run, metrics=["nDCG@10", "AP", "RR"])
+    monkeypatch.setattr("fastrank.engine.run.BLOCK", 64)
+    parts = fr.evaluate_run(qrels, run, metrics=["nDCG@10", "AP", "RR"], threads=2)
+    assert parts.values.tobytes() == whole.values.tobytes()
+    assert parts.notes == whole.notes
