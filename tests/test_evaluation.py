@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import fastrank as fr
 from fastrank.convention import conventions
 from fastrank.errors import InputError
 from fastrank.evaluation import Bounds, Evaluation, Note, merge_slices, moments_by_metric, moments_by_slice, to_json
@@ -458,3 +459,13 @@ def test_html_is_escaped_and_well_formed() -> None:
     assert "<li>7 queries have documents with equal scores.</li>" in text
     assert "<ul>" not in random_evaluation(notes=[])._repr_html_()
     assert result.summary()._repr_html_() == text
+
+
+def test_a_result_names_each_metric_as_it_was_spelled_in_its_call() -> None:
+    for name in ("RR(rel=1)", "RR", "RR(rel=1, ties='average')"):
+        assert list(fr.evaluate([1, 0], metrics=[fr.parse_metric(name)]).mean()) == [name]
+
+
+def test_a_convention_of_the_wrong_type_is_one_line() -> None:
+    with pytest.raises(fr.InputError, match="convention must be one of"):
+        fr.evaluate([1, 0], convention=[])  # type: ignore[arg-type]

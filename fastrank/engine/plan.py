@@ -101,15 +101,19 @@ def make_plan(
     """Fill the metrics and group them. The same call again costs a look-up: training loops ask a thousand times."""
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
         raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
-    asked = metrics if isinstance(metrics, str | Metric) else as_items(metrics)
-    return _make_plan(
-        asked, convention, ties, no_relevant, None if depth is None else min(int(depth), LARGEST_CUTOFF), bool(judged_only), bool(bounds)
-    )
+    if not isinstance(convention, str | Convention):
+        as_convention(convention)
+    asked = as_items(metrics)
+    # Metrics are equal by meaning, and a result names each as it was spelled: the spelling, too, tells one call from another.
+    spelled = tuple(each.spelled for each in asked if isinstance(each, Metric))
+    cut = None if depth is None else min(int(depth), LARGEST_CUTOFF)
+    return _make_plan(asked, spelled, convention, ties, no_relevant, cut, bool(judged_only), bool(bounds))
 
 
 @functools.lru_cache(maxsize=256)
 def _make_plan(
-    metrics: str | Metric | tuple[str | Metric, ...],
+    metrics: tuple[str | Metric, ...],
+    _spelled: tuple[tuple[str, ...] | None, ...],
     convention: str | Convention,
     ties: str | None,
     no_relevant: str | None,
