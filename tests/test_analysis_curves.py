@@ -49,6 +49,7 @@ def test_at_every_n_the_curve_is_the_plain_function(seed: int, n: int, n_scores:
     np.testing.assert_allclose(curve.values[0], expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("n_scores", [10**9, 1000, 5])
 def test_sums_kept_over_long_streams_do_not_drift(n_scores: int) -> None:
     rng = np.random.default_rng(n_scores)

@@ -163,6 +163,7 @@ def test_the_pairwise_gradient_is_that_of_its_loss() -> None:
         assert (loss(SCORES + bump) - loss(SCORES - bump)) / (2 * step) == pytest.approx(ours[d], rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.compiled
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     data = drawn(4000, 7)
     scores = np.random.default_rng(7).normal(size=len(data.labels))
