@@ -111,7 +111,7 @@ class Replicates:
     >>> values, keys = np.array([[1.0], [0.5]]), np.array([1, 2], np.uint64)
     >>> whole = Replicates.of(keys, values, None, 100)
     >>> parts = Replicates.of(keys[1:], values[1:], None, 100) + Replicates.of(keys[:1], values[:1], None, 100)
-    >>> (whole.sums == parts.sums).all()
+    >>> bool((whole.sums == parts.sums).all())
     True
     """
 

@@ -392,6 +392,6 @@ def test_the_command_takes_a_limit(tmp_path: Path) -> None:
     assert output("--memory-limit", "5kB") == output()
     code, message = cli.run(["evaluate", str(tmp_path / "t.parquet"), "--memory-limit", "much"])
     assert code == 2
-    assert "memory_limit must be a number of bytes" in message
+    assert "--memory-limit must be a number of bytes" in message
     code, message = cli.run(["evaluate", "--qrels", "q", "r", "--memory-limit", "5kB"])
     assert (code, "--memory-limit is for tables" in message) == (2, True)

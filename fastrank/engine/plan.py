@@ -101,8 +101,8 @@ def make_plan(
     """Fill the metrics and group them. The same call again costs a look-up: training loops ask a thousand times."""
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
         raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
-    if not isinstance(convention, str | Convention):
-        as_convention(convention)
+    if not isinstance(convention, Convention):
+        as_convention(convention)  # which says what is wrong with it, before the cache asks for its hash
     asked = as_items(metrics)
     # Metrics are equal by meaning, and a result names each as it was spelled: the spelling, too, tells one call from another.
     spelled = tuple(each.spelled for each in asked if isinstance(each, Metric))

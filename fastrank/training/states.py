@@ -6,8 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import distributed
+try:
+    import torch
+    from torch import distributed
+except ImportError:
+    needs = "fastrank.training.torch needs torch, which is not installed: pip install 'fastrank-metrics[torch]'."
+    raise ImportError(needs) from None
 
 
 class StateMetric(torch.nn.Module):  # type: ignore[misc]  # torch is not looked into by the type checker

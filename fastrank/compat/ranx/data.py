@@ -275,7 +275,7 @@ class Qrels(_Scored):
     @classmethod
     def from_ir_datasets(cls, dataset_id: str) -> Self:
         """From the judgements of a data set of the library ir_datasets."""
-        import ir_datasets  # type: ignore[import-untyped, unused-ignore]
+        import ir_datasets
 
         return cls(ir_datasets.load(dataset_id).qrels_dict(), dataset_id)
 
