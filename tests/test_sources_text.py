@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,12 @@ def test_a_filter_that_cannot_be_applied_is_one_line(expression: Any, message: s
     for source in (TABLE, tmp_path / "t.parquet", ds.dataset(TABLE)):
         with pytest.raises(InputError, match=message):
             evaluated(source, filter=expression)
+
+
+def test_a_file_may_have_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv"))
+    try:
+        path.write_text("query_id,label,score\na,0,0.5\na,1,0.25\n")
+    except OSError:
+        pytest.skip("this file system takes names in UTF-8 alone")
+    assert fr.evaluate_table(path, "RR").mean() == {"RR": 1 / 2}

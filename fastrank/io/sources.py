@@ -257,9 +257,10 @@ def _regex(pattern: str) -> str:
 
 def _of_path(system: fs.FileSystem, path: str, where: str) -> list[Place]:
     with reading(where):
-        kind = system.get_file_info(path).type
+        # Arrow's file systems take names in UTF-8 alone.
+        kind = system.get_file_info(path).type if _is_utf8(path) else fs.FileType.Unknown
         if kind == fs.FileType.Unknown:
-            # A pipe or a device: its bytes come once.
+            # A pipe, a device: its bytes come once.
             with open(path, "rb") as file:
                 return [_read_once(file)]
         if kind != fs.FileType.Directory:
@@ -268,6 +269,14 @@ def _of_path(system: fs.FileSystem, path: str, where: str) -> list[Place]:
         found = system.get_file_info(fs.FileSelector(base, recursive=True))
         files = sorted(info.path for info in found if info.type == fs.FileType.File)
     return [_place(system, each, where.rstrip("/") + each[len(base) :]) for each in files if not _is_hidden(each[len(base) :])]
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_hidden(path: str) -> bool:
