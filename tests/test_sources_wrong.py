@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -143,3 +144,10 @@ def test_letor_text_takes_no_filter(tmp_path: Path) -> None:
     scores = csv_file(tmp_path, "0.5\n", "s.txt")
     with pytest.raises(InputError, match="leave out score, doc, weight, by and filter"):
         fr.evaluate_table(path, scores=scores, filter=pc.field("label") > 0)
+
+
+@pytest.mark.parametrize("roles", [{"score": 1}, {"score": [["s"]]}, {"score": None}, {"by": 1}, {"by": ["w", 2]}, {"label": None}])
+def test_a_column_is_named_by_text(roles: dict[str, Any]) -> None:
+    table = pa.table({"query_id": ["a"], "label": [1], "score": [0.5], "w": ["x"]})
+    with pytest.raises(InputError, match=f"{next(iter(roles))} must be the name of a column, as text, not "):
+        fr.evaluate_table(table, "RR", **roles)

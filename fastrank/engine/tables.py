@@ -15,6 +15,7 @@ from fastrank.engine.checkpoint import Checkpoint
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.io.ahead import one_ahead
+from fastrank.io.roles import columns_named
 from fastrank.io.sources import is_one_file, stamps
 from fastrank.io.tables import Scattered, read_columns
 from fastrank.io.temporary import bytes_of
@@ -100,7 +101,8 @@ def evaluate_table(
     >>> fr.evaluate_table(table, "RR").mean()
     {'RR': 0.75}
     """
-    names = [score] if isinstance(score, str) else list(score)
+    names, slices = columns_named("score", score), columns_named("by", () if by is None else by)
+    columns_named("label", [label])
     if not names or len(set(names)) < len(names):
         raise InputError(f"score must name at least one column, each once, not {score!r}.")
     options: dict[str, Any] = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only, "bounds": bounds}
@@ -110,7 +112,6 @@ def evaluate_table(
         return {name: Evaluator(metrics, convention, **options, per_query=per_query, threads=threads) for name in names}
 
     evaluators = fresh()
-    slices = [by] if isinstance(by, str) else by or ()
     roles: dict[str, Any] = {"query": query, "label": label, "scores": names, "doc": doc, "weight": weight, "by": slices, "filter": filter}
     if is_one_file(table) and _is_letor(table):
         _check_letor_roles(names, doc, weight, by, filter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,15 @@ from fastrank.io.arrow import is_id, is_number, is_text, value_type
 
 IDS = ("query", "doc")
 NUMBERS = ("label", "score", "weight")
+
+
+def columns_named(role: str, given: Any) -> list[str]:
+    """The columns that a caller named for a role: one as text, or several."""
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{role} must be the name of a column, as text, not {name!r}.")
+    return names
 
 
 @dataclass(frozen=True)
