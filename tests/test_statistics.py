@@ -194,6 +194,13 @@ def test_errors_stay_in_range_where_their_squares_do_not() -> None:
     assert Moments.of([1e308] * 4).mean == 1e308
 
 
+# With two degrees of freedom three quarters lie below sqrt(2/3). Old versions of scipy have ten of its digits.
+to_the_last_digit = pytest.mark.skipif(
+    abs(special.stdtrit(2, 0.75) - math.sqrt(2 / 3)) > 1e-14, reason="the quantile of this scipy is right to ten digits alone"
+)
+
+
+@to_the_last_digit
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("n", [2, 5, 400])
 def test_the_interval_is_students(n: int, confidence: float) -> None:
@@ -213,6 +220,7 @@ def test_the_quantile_has_the_closed_forms_of_few_degrees_of_freedom() -> None:
         assert t_quantile(confidence, 1) == pytest.approx(for_one, rel=3e-15)
 
 
+@to_the_last_digit
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 20, 199, 200, 201, 5000, 10**6, 10**9])
 def test_the_quantile_is_scipys(freedom: int) -> None:
     for confidence in (0.3, 0.5, 0.8, 0.9, 0.95, 0.99):
