@@ -11,20 +11,18 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from fastrank._cached import cached_property
+from fastrank._fork import compiling
+
 if TYPE_CHECKING:
     import numpy as np
 
 logger = logging.getLogger("fastrank")
-
-# Two threads may make the first call at once: one compiles, the other waits.
-_compiling = threading.RLock()
-
 
 # Numba's cache looks at a kernel's own file alone. Raise this when an intrinsic below changes, so that kernels are compiled anew.
 INTRINSICS = 4
@@ -41,7 +39,7 @@ class Intrinsic:
     def __call__(self, *arguments: Any) -> Any:
         return self.twin(*arguments)
 
-    @functools.cached_property
+    @cached_property
     def compiled(self) -> Any:
         """What numba inlines, or the twin when the JIT is off."""
         from numba import config
@@ -59,11 +57,12 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)
 
-    @functools.cached_property
+    @cached_property
     def compiled(self) -> Callable[..., Any]:
         """The numba dispatcher, or the plain function when the JIT is off."""
-        with _compiling:
-            return self.__dict__.get("compiled") or self._compile()
+        with compiling:
+            made: Callable[..., Any] | None = self.__dict__.get("compiled")  # another thread may have been first
+            return made or self.__dict__.setdefault("compiled", self._compile())
 
     def _compile(self) -> Callable[..., Any]:
         from numba import config, njit
@@ -420,11 +419,12 @@ _pool_size = 0
 
 def _drop_pool() -> None:
     """A forked child inherits the pool's bookkeeping without its threads: forget it."""
-    global _pool, _pool_size, _compiling
-    _pool, _pool_size, _compiling = None, 0, threading.RLock()
+    global _pool, _pool_size
+    _pool, _pool_size = None, 0
 
 
-os.register_at_fork(after_in_child=_drop_pool)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_pool)
 
 
 def available_threads() -> int:

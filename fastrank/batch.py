@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.arrays import as_array, frozen, label_array, label_codes, score_array, sizes_between
 from fastrank.convention import Convention
 from fastrank.errors import InputError
@@ -94,21 +94,21 @@ class QueryBatch:
         """Queries in the batch."""
         return len(self.offsets) - 1
 
-    @functools.cached_property
+    @cached_property
     def label_codes(self) -> int:
         """One more than the largest label when labels are whole numbers small enough to index a table, else 0."""
         if not 0 <= self.smallest_label <= self.largest_label < MOST_CODES or not _are_whole(self.labels):
             return 0
         return int(self.largest_label) + 1 if self.unretrieved_labels is None or _are_whole(self.unretrieved_labels) else 0
 
-    @functools.cached_property
+    @cached_property
     def longest(self) -> int:
         """Most documents that any query has, unretrieved ones included."""
         if self.unretrieved_offsets is None:
             return sizes_between(self.offsets)[1]
         return int((np.diff(self.offsets) + np.diff(self.unretrieved_offsets)).max(initial=0))
 
-    @functools.cached_property
+    @cached_property
     def distinct_labels(self) -> np.ndarray:
         """Every label that occurs, ascending, float64. Finding them costs a sort."""
         labels = np.unique(self.labels[~np.isnan(self.labels)] if self.labels.dtype.kind == "f" else self.labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.statistics import Moments, exact_means
@@ -198,19 +198,19 @@ class Evaluation:
         self._given_moments = None if moments is None else tuple(moments)
         self._given_slice_moments = slice_moments
 
-    @functools.cached_property
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What was skipped, tied, missing or cut. Put into words when first read: a training loop never does."""
         return tuple(self._notes() if callable(self._notes) else self._notes)
 
-    @functools.cached_property
+    @cached_property
     def moments(self) -> tuple[Moments, ...]:
         """The exact sums of each metric."""
         if self._given_moments is not None:
             return self._given_moments
         return moments_by_metric(self.metrics, self._kept("moments="), self.weights)
 
-    @functools.cached_property
+    @cached_property
     def slice_moments(self) -> SliceMoments:
         """The exact sums of each metric in each slice, values ascending and null last."""
         sums = self._given_slice_moments

@@ -239,3 +239,64 @@ def test_blocks_cover_every_query_once_in_order(sizes: list[int], documents: int
 def test_importing_the_package_loads_none_of_its_dependencies() -> None:
     done = run("import sys, fastrank; print(sorted({'numpy', 'numba', 'pyarrow', 'scipy', 'rich', 'click'} & set(sys.modules)))")
     assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+def test_a_child_forked_while_another_thread_works_a_property_out_can_read_it() -> None:
+    program = """
+        import os, signal, threading, time, warnings
+        from fastrank._cached import cached_property
+        warnings.simplefilter("ignore", DeprecationWarning)
+        begun = threading.Event()
+
+        class Slow:
+            @cached_property
+            def value(self):
+                begun.set()
+                time.sleep(0.2)
+                return 3
+
+        slow = Slow()
+        thread = threading.Thread(target=lambda: slow.value)
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit(slow.value)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+    """
+    done = run(program)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path) -> None:
+    program = """
+        import os, signal, threading, warnings
+        import fastrank as fr
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import numba  # so that the thread is compiling, not importing, when the fork comes
+        from numba.core import event
+        begun = threading.Event()
+
+        class Begun(event.Listener):
+            def on_start(self, _event): begun.set()
+            def on_end(self, _event): pass
+
+        event.register("numba:compile", Begun())
+        thread = threading.Thread(target=lambda: fr.reciprocal_rank([0, 1], [0.1, 0.2]))
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(120)
+            os._exit(int(fr.reciprocal_rank([0, 0, 1], [3, 2, 1])[0] * 300))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+    """
+    done = run(program, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr

@@ -26,6 +26,7 @@ LAYERS = (
     ("evaluation",),
     ("replicates", "statistics", "batch", "per_query", "groups", "gains", "convention", "arrays"),
     ("errors", "_kernel"),
+    ("_cached", "_fork"),
 )
 SIDEWAYS = {
     ("metrics", "ranking"),

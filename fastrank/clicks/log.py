@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank._kernel import map_blocks
 from fastrank.arrays import frozen
 from fastrank.batch import id_array
@@ -197,14 +197,14 @@ class ClickLog:
         """Distinct pairs of a query and a document."""
         return len(self.pair_doc)
 
-    @functools.cached_property
+    @cached_property
     def n_positions(self) -> int:
         """The deepest position shown."""
         if "position" in self.__dict__:
             return int(self.position.max(initial=0))
         return int(np.diff(self.offsets).max(initial=0))
 
-    @functools.cached_property
+    @cached_property
     def position(self) -> np.ndarray:
         """int32[n_rows]: the rank at which each row was shown, from 1."""
         ranks = np.empty(self.n_rows, np.int32)
@@ -216,12 +216,12 @@ class ClickLog:
         """Whether every session shows the positions 1, 2, ... without a gap."""
         return "position" not in self.__dict__ or bool(np.array_equal(self.position, _ranks(self.offsets)))
 
-    @functools.cached_property
+    @cached_property
     def pair_query(self) -> np.ndarray:
         """int32[n_pairs]: the query of each pair, an index of `queries`."""
         return frozen(np.repeat(np.arange(len(self.pair_offsets) - 1, dtype=np.int32), np.diff(self.pair_offsets)), np.int32)
 
-    @functools.cached_property
+    @cached_property
     def weights(self) -> np.ndarray:
         """float64[n_sessions]: the weights, 1 where none were given."""
         return frozen(np.ones(self.n_sessions), np.float64) if self.weight is None else self.weight

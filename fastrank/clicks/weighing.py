@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank._kernel import map_blocks
 from fastrank.arrays import frozen
 from fastrank.clicks.blocks import BLOCK
@@ -148,15 +148,15 @@ class Replay:
 
     # --- what does not change with the strength ----------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @cached_property
     def _total(self) -> float:
         return float(self.log.weights.sum())
 
-    @functools.cached_property
+    @cached_property
     def _slot(self) -> np.ndarray:
         return self.log.qd if self.policy else self.log.position
 
-    @functools.cached_property
+    @cached_property
     def _logged_gain(self) -> np.ndarray:
         """λ of the logged ranker per slot: at a position, or, of a pair, the mean over the sessions of its query.
 
@@ -168,15 +168,15 @@ class Replay:
             return frozen(at_position, np.float64)
         return frozen(self._mean_over_sessions(at_position), np.float64)
 
-    @functools.cached_property
+    @cached_property
     def _sessions_of_query(self) -> np.ndarray:
         return np.bincount(self.log.query, self.log.weights, len(self.log.pair_offsets) - 1)
 
-    @functools.cached_property
+    @cached_property
     def _row_weights(self) -> tuple[np.ndarray, int]:
         return (frozen(np.ones(1), np.float64), 0) if self.weight is None else (frozen(self.weight, np.float64), 1)
 
-    @functools.cached_property
+    @cached_property
     def _clicked(self) -> tuple[np.ndarray, np.ndarray]:
         """Clicked rows and how often each counts."""
         rows = np.flatnonzero(self.log.click)
@@ -184,7 +184,7 @@ class Replay:
         times = self.log.weights[session] * (1.0 if self.weight is None else self.weight[rows])
         return rows, times
 
-    @functools.cached_property
+    @cached_property
     def _plain_sums(self) -> np.ndarray:
         return self._sums_of(self._tables(1.0))
 

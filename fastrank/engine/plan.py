@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.convention import TIE_RULES, Convention, as_convention, one_of
 from fastrank.errors import InputError
 from fastrank.evaluation import unique_names
@@ -50,17 +51,17 @@ class Plan:
     judged_only: bool
     bounds: bool
 
-    @functools.cached_property
+    @cached_property
     def fills(self) -> tuple[float | None, ...]:
         """The value of a query with nothing to find, per metric; None where there always is something."""
         return tuple(FILLS[getattr(metric, "no_relevant")] if metric.has_no_relevant_rule() else None for metric in self.metrics)  # noqa: B009
 
-    @functools.cached_property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The key of each metric in a result."""
         return unique_names(self.metrics)
 
-    @functools.cached_property
+    @cached_property
     def grouped(self) -> Metric | None:
         """The first metric that reads judgements by subtopic or judge."""
         return next((metric for metric in self.metrics if metric.grouped), None)

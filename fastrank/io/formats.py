@@ -14,13 +14,13 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fastrank._cached import cached_property
 from fastrank.errors import InputError
 from fastrank.io.arrow import FROM_ARROW, is_text, value_type
 from fastrank.io.roles import IDS, Roles

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastrank._cached import cached_property
 from fastrank._kernel import map_blocks
 from fastrank.arrays import as_array, frozen, score_array
 from fastrank.batch import DocIds, id_array
@@ -60,7 +60,7 @@ class Pairs(abc.ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} queries, {self.n_documents} documents, from {self.name})"
 
-    @functools.cached_property
+    @cached_property
     def query_keys(self) -> pa.Array:
         """The ids of the queries as bytes, numbers by their decimal text: what is compared."""
         ids = self.query_ids
@@ -172,7 +172,7 @@ class Pairs(abc.ABC):
 
     # --- duplicates -------------------------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @cached_property
     def _known(self) -> dict[str, Any]:
         """What has been found out about duplicates."""
         return {}
@@ -297,17 +297,17 @@ class Qrels(Pairs):
         cure = "Set it to 0, or leave the document out when it is unjudged."
         self._refuse(self.values < 0, f"must not be negative under the {convention} convention", cure)
 
-    @functools.cached_property
+    @cached_property
     def float32_labels(self) -> np.ndarray:
         """The labels as float32."""
         return frozen(self.values.astype(np.float32), np.float32)
 
-    @functools.cached_property
+    @cached_property
     def narrow_labels(self) -> np.ndarray:
         """The labels as float32 where that changes none: half the memory to go through."""
         return self.float32_labels if np.array_equal(self.float32_labels, self.values) else self.values
 
-    @functools.cached_property
+    @cached_property
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest label."""
         return (float(self.values.min()), float(self.values.max())) if len(self.values) else (0.0, 0.0)

@@ -6,13 +6,13 @@ relevant documents of the query, unretrieved ones included. All of them read the
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.gains import tidy
 from fastrank.metrics.base import (
     Cutoff,
@@ -45,7 +45,7 @@ class BinaryMetric(Metric):
 
     rel: float | str | None = rel_parameter()
 
-    @functools.cached_property
+    @cached_property
     def least(self) -> float:
         """The threshold as a number."""
         return threshold(self.rel)
@@ -56,7 +56,7 @@ class BinaryMetric(Metric):
     def requests(self) -> tuple[Request, ...]:
         return (self._request,)
 
-    @functools.cached_property
+    @cached_property
     def _request(self) -> Request:
         return Request(self.k, rel=self.least)
 

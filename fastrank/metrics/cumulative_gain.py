@@ -6,7 +6,6 @@ Source: Järvelin and Kekäläinen, TOIS 20(4), 2002; the gain 2^label - 1 and t
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.errors import InputError
 from fastrank.gains import (
     LARGEST_NUMBER,
@@ -78,7 +78,7 @@ class _CumulativeGain(Gained):
         assert self.discount is not None
         return f"sum over ranks r{up_to(self.k)} of {describe_gain(self.gain)}{describe_discount(self.discount)}"
 
-    @functools.cached_property
+    @cached_property
     def _request(self) -> Request:
         return Request(self.k, gain=self.gain, discount=self.discount)
 

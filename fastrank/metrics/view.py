@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.arrays import FLOAT64, frozen
 from fastrank.gains import Discount, Gain, discounts, gain_table, rises
 from fastrank.metrics.base import Cutoff, Request
@@ -108,7 +109,7 @@ class View:
         # What metrics work out from where the documents stand.
         self.kept: dict[object, Any] = {}
 
-    @functools.cached_property
+    @cached_property
     def n_retrieved(self) -> np.ndarray:
         """Documents of each list after `depth`."""
         size = self.judged.list_size if self._ranks is None else self._ranks.list_size

@@ -5,12 +5,13 @@ A value is a sum of terms over documents, times a factor, divided by a divisor. 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
+
+from fastrank._cached import cached_property
 
 # One line of a worked table: column -> value. Columns of one table are the same in every row.
 Row = dict[str, Any]
@@ -96,11 +97,11 @@ class Ranking:
             row["score"] = block.documents[0].score
         return row | {"label": _alone([document.label for document in block.documents])} | columns
 
-    @functools.cached_property
+    @cached_property
     def _named(self) -> bool:
         return any(document.name is not None for block in self.every() for document in block.documents)
 
-    @functools.cached_property
+    @cached_property
     def _scored(self) -> bool:
         return any(block.documents[0].score is not None for block in self.blocks)
 

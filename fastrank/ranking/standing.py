@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrank._cached import cached_property
 from fastrank.arrays import sizes_between
 from fastrank.gains import Gain, gain_table, gains_of, rises
 from fastrank.ranking import count, scan, sort, ties
@@ -104,17 +105,17 @@ class Judged:
                 self.unretrieved_label, self.unretrieved_starts = label, starts
         return self.__dict__[name]
 
-    @functools.cached_property
+    @cached_property
     def most_counted(self) -> int:
         """Most documents of a list that count."""
         return sizes_between(self.starts)[1]
 
-    @functools.cached_property
+    @cached_property
     def list_size(self) -> np.ndarray:
         """Documents of each list."""
         return self.offsets[1:] - self.offsets[:-1]
 
-    @functools.cached_property
+    @cached_property
     def n_unretrieved(self) -> np.ndarray:
         """Judged documents of each query that were not retrieved."""
         outer = self._batch.unretrieved_offsets
@@ -130,7 +131,7 @@ class Judged:
         """Whether the judged documents are those of the lists, place by place."""
         return self._batch.unretrieved_labels is None and self._batch.found_offsets is None
 
-    @functools.cached_property
+    @cached_property
     def bound(self) -> np.generic | None:
         """The smallest label that counts, as one of the labels' type; None where none can."""
         return _bound(self.least, self.labels.dtype.char)

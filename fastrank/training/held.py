@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -29,23 +28,20 @@ class Held(Generic[Kept]):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._by_owner: weakref.WeakKeyDictionary[Any, _Entry] = weakref.WeakKeyDictionary()
         self._nameless: list[_Entry] = []
 
     def find(self, owner: Any, content: Sequence[np.ndarray | None], make: Callable[[], Kept]) -> Kept:
         """What was made from this content before, else what `make` makes of it now. owner: None where only arrays are given."""
-        with self._lock:
-            known = list(self._nameless) if owner is None else [self._by_owner[owner]] if owner in self._by_owner else []
-        for entry in known:
+        for entry in self._nameless if owner is None else filter(None, [self._by_owner.get(owner)]):
             if all(map(_same, entry.content, content)):
                 return entry.kept
         made = _Entry(tuple(None if array is None else array.copy() for array in content), make())
-        with self._lock:
-            if owner is None:
-                self._nameless = [made, *self._nameless[: MOST_NAMELESS - 1]]
-            else:
-                self._by_owner[owner] = made
+        # No lock, which a process forked meanwhile would wait for: of two threads at once, one loses its entry, and makes it again.
+        if owner is None:
+            self._nameless = [made, *self._nameless[: MOST_NAMELESS - 1]]
+        else:
+            self._by_owner[owner] = made
         return made.kept
 
 
