@@ -54,7 +54,7 @@ def test_it_runs_under_vmap_and_scan_and_on_bfloat16() -> None:
     _, scanned = jax.lax.scan(lambda carry, row: (carry, metric(*row)), 0, (jnp.asarray(LABELS), jnp.asarray(SCORES)))
     assert scanned.tolist() == each.tolist()
     narrow = jnp.asarray(SCORES, jnp.bfloat16)
-    assert float(metric(jnp.asarray(LABELS), narrow)) == np.float32(fr.reciprocal_rank(LABELS, np.asarray(narrow, np.float32)).mean())
+    assert float(metric(jnp.asarray(LABELS, jnp.bfloat16), narrow)) == np.float32(fr.reciprocal_rank(LABELS, np.asarray(narrow, np.float32)).mean())
 
 
 def test_doubles_where_jax_has_them() -> None:
@@ -94,6 +94,8 @@ def test_reductions_and_options() -> None:
     assert float(ours.ranking_loss(labels, scores, offsets, preset="lightgbm")) == pytest.approx(float(each.mean()), rel=1e-6)
     total = ours.ranking_loss(labels, scores, offsets, reduction="sum", preset="lightgbm")
     assert float(total) == pytest.approx(float(each.sum()), rel=1e-6)
+    lists = ours.ranking_loss(LABELS.tolist(), SCORES.tolist(), reduction="none", preset="lightgbm")
+    assert lists.tolist() == each.tolist()
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_nothing_seen_is_nan(metric_class: Any) -> None:
         assert np.isnan(metric.compute().item())
 
 
+def test_a_batch_without_documents_adds_no_query(metric_class: Any) -> None:
+    metric = metric_class("RR")
+    metric.update(torch.tensor([[0.3, 0.1]]), torch.tensor([[1, 0]]))
+    metric.update(torch.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int64))
+    assert metric.compute().item() == 1
+
+
 def test_rules_for_queries_with_nothing_to_find(metric_class: Any) -> None:
     scores, labels = torch.tensor([[0.3, 0.1], [0.2, 0.5]]), torch.tensor([[0, 0], [1, 0]])
     for rule, mean in {"zero": 1 / 4, "one": 3 / 4, "skip": 1 / 2, "nan": np.nan}.items():

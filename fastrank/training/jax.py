@@ -91,7 +91,7 @@ def ranking_loss(
     """
     one_of("loss", loss, LOSSES)
     one_of("reduction", reduction, REDUCTIONS)
-    values = _loss((loss, tuple(sorted(options.items()))), scores, labels, offsets, mask)
+    values = _loss((loss, tuple(sorted(options.items()))), jax.numpy.asarray(scores), labels, offsets, mask)
     return values if reduction == "none" else values.sum() if reduction == "sum" else values.mean()
 
 
@@ -140,7 +140,9 @@ def _real() -> Any:
 def _flat(labels: Any, scores: Any, offsets: Any, mask: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, scores and offsets of the documents; NumPy reads JAX's arrays on the host without a copy."""
     label, score = np.asarray(labels), np.asarray(scores)
-    if score.dtype not in (np.float32, np.float64):  # narrow floats that NumPy does not have
+    if label.dtype.kind not in "biuf":  # narrow floats that NumPy does not have
+        label = label.astype(np.float32)
+    if score.dtype not in (np.float32, np.float64):
         score = score.astype(np.float32)
     if label.shape != score.shape or score.ndim not in (1, 2):
         raise InputError(f"labels and scores must be flat, or a query a row, and of one shape, not {label.shape} and {score.shape}.")

@@ -34,10 +34,11 @@ class LightgbmMetric(RoundMetrics):
     """What `lightgbm_metric` returns."""
 
     def query_weights(self, weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """The mean weight of each query's documents."""
-        sums = np.concatenate(([0.0], np.cumsum(weights, dtype=np.float64)))[bounds]
-        sizes = np.diff(bounds)
-        return np.divide(np.diff(sums), sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+        """The mean weight of each query's documents, added one by one in float32: LightGBM's own, to the bit."""
+        sizes = np.diff(bounds).astype(np.float32)
+        sums = np.zeros(len(sizes), np.float32)
+        np.add.at(sums, np.repeat(np.arange(len(sizes)), np.diff(bounds)), weights.astype(np.float32))
+        return np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
 
     def __call__(self, preds: Any, data: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         """(name, mean, whether higher is better) of each metric, from (predictions, Dataset) or (labels, predictions, weight, group)."""

@@ -146,7 +146,7 @@ class RankingMetric(_Base):  # type: ignore[misc]  # the type checker does not l
         """The evaluation of rows kept. As most loaders give them, ids ascend, and their queries are found at a glance."""
         scores, labels, ids = (np.concatenate(columns) for columns in zip(*rows, strict=True))
         labels, scores = labels.view(np.float64), scores.view(np.float64)
-        if (ids[1:] < ids[:-1]).any():
+        if not len(ids) or (ids[1:] < ids[:-1]).any():
             return self._evaluate(labels, scores, None, ids)
         return self._evaluate(labels, scores, np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [len(ids)])), None)
 
