@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 GAINS = ("exp2", "linear")
-DISCOUNTS = ("log2", "ln", "zipf", "power:B", "geometric:P", "jarvelin:B")
+DISCOUNTS = ("log2", "ln", "zipf", "power:B", "geometric:P", "jarvelin:B", "step:K")
 
 # 2^1000 summed over eight million documents is still a finite double.
 LARGEST_EXP2_LABEL = 1000
@@ -138,7 +138,8 @@ def as_discount(value: Any) -> Discount:
         _named_discount(value)
         return value
     if not _has_order(value):
-        raise InputError(f"discount must be a name or a sequence over ranks 1, 2, ..., not {value!r}.")
+        cure = " Of a function give the values: fastrank.analysis.discount_table(function, n)." if callable(value) else ""
+        raise InputError(f"discount must be a name or a sequence over ranks 1, 2, ..., not {value!r}.{cure}")
     values = _numbers(value, "discount table", LARGEST_DISCOUNT)
     if not values:
         raise InputError("the discount table is empty. Give one number a rank, starting with rank 1.")
@@ -150,16 +151,20 @@ def _named_discount(name: str) -> tuple[str, float]:
     kind, colon, text = name.partition(":")
     if kind in ("log2", "ln", "zipf") and not colon:
         return kind, 0.0
-    if kind in ("power", "geometric", "jarvelin") and colon:
+    if kind in ("power", "geometric", "jarvelin", "step") and colon:
         try:
             number = float(text)
         except ValueError:
             number = math.nan
-        legal = {"power": 0 < number < math.inf, "geometric": 0 < number < 1, "jarvelin": 1 < number < math.inf}
-        if legal[kind]:
+        legal, rule, example = {
+            "power": (0 < number < math.inf, "a number above 0", "power:0.5"),
+            "geometric": (0 < number < 1, "a number between 0 and 1", "geometric:0.5"),
+            "jarvelin": (1 < number < math.inf, "a base above 1", "jarvelin:2"),
+            "step": (number >= 1 and number.is_integer(), "a whole number from 1 up", "step:10"),
+        }[kind]
+        if legal:
             return kind, number
-        rule = {"power": "a number above 0", "geometric": "a number between 0 and 1", "jarvelin": "a base above 1"}
-        raise InputError(f"discount {name!r}: {kind} takes {rule[kind]} after the colon, such as 'power:0.5'.")
+        raise InputError(f"discount {name!r}: {kind} takes {rule} after the colon, such as '{example}'.")
     raise InputError(f"discount {name!r} is not known. Use {', '.join(DISCOUNTS)}, or an array over ranks 1, 2, ...")
 
 
@@ -235,6 +240,8 @@ def _discounts(discount: Discount, size: int) -> np.ndarray:
             table = rank**-number
         elif kind == "geometric":
             table = number ** (rank - 1.0)
+        elif kind == "step":
+            table = (rank <= number).astype(np.float64)
         else:
             table = np.where(rank < number, 1.0, 1.0 / (np.log(np.maximum(rank, number)) / math.log(number)))
     table.setflags(write=False)
@@ -270,4 +277,5 @@ def describe_discount(discount: Discount) -> str:
         "power": f" / r^{value}",
         "geometric": f" * {value}^(r - 1)",
         "jarvelin": f" / max(1, log_{value}(r))",
+        "step": f" * [r <= {value}]",
     }[kind]

@@ -14,7 +14,7 @@ CUTOFFS = ("", "@4", "@33.3%")
 GAINED = [f"{family}{parameters}{k}" for family in ("nDCG", "DCG") for parameters in ("", "(gain='linear')") for k in CUTOFFS]
 DISCOUNTED = [
     f"nDCG(discount={discount}){k}"
-    for discount in ("'ln'", "'zipf'", "'power:0.5'", "'geometric:0.5'", "'jarvelin:3'", "[1, 0.5, 0.2]")
+    for discount in ("'ln'", "'zipf'", "'power:0.5'", "'geometric:0.5'", "'jarvelin:3'", "'step:4'", "[1, 0.5, 0.2]")
     for k in ("", "@5", "@50%")
 ]
 TABLES = [

@@ -50,6 +50,10 @@ def test_tables_hold_the_formula(discount: object, formula: object) -> None:
         (lambda r: 1 / (r * np.log(r + 2)), "critical", 1, 1),
         (lambda r: 1 / (r * np.log(r + 2) ** 2), "too fast", 1, 2),
         ("power:1.1", "too fast", 1.1, 0),
+        ("power:1.001", "too fast", 1.001, 0),
+        ("power:1", "critical", 1, 0),
+        ("power:0.999", "feasible", 0.999, 0),
+        ("power:0.001", "feasible", 0.001, 0),
         (lambda r: r**-1.1, "too fast", 1.1, 0),
         (lambda r: r**-2.0, "too fast", 2, 0),
         ("geometric:0.5", "too fast", math.inf, 0),
@@ -106,6 +110,7 @@ def power_limit(beta: float, share: float = 1.0) -> float:
     [
         ("power:0.5", None, power_limit(0.5)),
         ("power:0.9", None, power_limit(0.9)),
+        ("power:0.99", None, power_limit(0.99)),
         (lambda r: r**-0.25, None, power_limit(0.25)),
         ("power:0.5", 0.3, power_limit(0.5, 0.3)),
         ("log2", 0.2, power_limit(0.0, 0.2)),

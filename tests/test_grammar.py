@@ -49,7 +49,7 @@ GAINS = st.one_of(
     st.lists(st.integers(0, 20), min_size=1, max_size=4),
 )
 DISCOUNTS = st.one_of(
-    st.sampled_from(["log2", "ln", "zipf", "power:0.5", "power:2", "geometric:0.25", "jarvelin:10", "jarvelin:2.5"]),
+    st.sampled_from(["log2", "ln", "zipf", "power:0.5", "power:2", "geometric:0.25", "jarvelin:10", "jarvelin:2.5", "step:3"]),
     st.lists(st.floats(0, 1), min_size=1, max_size=4),
 )
 SHARES = st.one_of(

@@ -21,7 +21,7 @@ SCORES = np.random.default_rng(3).normal(size=len(DATA.labels)).round(1)
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"k": 3, "score_norm": True, "group_norm": "log2"},
-    {"sigma": 2.0, "hessian_scale": 2.0, "score_norm": True},
+    {"sigma": 2.0, "hess_scale": 2.0, "score_norm": True},
     {"gain": "linear", "discount": "zipf", "ideal_k": 2},
     {"gain": {0: 0.5, 1: 1, 2: 1, 3: 4, 4: 9}},
 ]

@@ -54,7 +54,7 @@ GAINS: dict[str, Any] = {
     "uneven table": UNEVEN,
     "table with a loss": LOSSES,
 }
-DISCOUNTS = ("log2", "ln", "zipf", "power:0.3", "geometric:0.9", "jarvelin:3", (0.9, 0.7, 0.1))
+DISCOUNTS = ("log2", "ln", "zipf", "power:0.3", "geometric:0.9", "jarvelin:3", "step:3", (0.9, 0.7, 0.1))
 
 
 def gains_of(gain: Any, labels: np.ndarray) -> np.ndarray:

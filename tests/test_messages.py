@@ -287,7 +287,7 @@ ERRORS: list[tuple[str, Callable[[], Any], str]] = [
     (
         "an unknown discount",
         lambda: fr.ndcg([1], discount="log"),
-        "discount 'log' is not known. Use log2, ln, zipf, power:B, geometric:P, jarvelin:B, or an array over ranks 1, 2, ...",
+        "discount 'log' is not known. Use log2, ln, zipf, power:B, geometric:P, jarvelin:B, step:K, or an array over ranks 1, 2, ...",
     ),
     (
         "a power of none",
@@ -304,6 +304,15 @@ ERRORS: list[tuple[str, Callable[[], Any], str]] = [
         "a base in words",
         lambda: fr.ndcg([1], discount="jarvelin:two"),
         "discount 'jarvelin:two': jarvelin takes a base above 1 after the colon",
+    ),
+    ("half a step", lambda: fr.ndcg([1], discount="step:1.5"), "discount 'step:1.5': step takes a whole number from 1 up after the colon"),
+    (
+        "a function of ranks",
+        lambda: fr.ndcg([1], discount=abs),
+        (
+            "discount must be a name or a sequence over ranks 1, 2, ..., not <built-in function abs>. "
+            "Of a function give the values: fastrank.analysis.discount_table(function, n)."
+        ),
     ),
     ("a discount of no form", lambda: fr.ndcg([1], discount=2), "discount must be a name or a sequence over ranks 1, 2, ..., not 2."),
     ("no discounts", lambda: fr.ndcg([1], discount=[]), "the discount table is empty. Give one number a rank, starting with rank 1."),

@@ -75,6 +75,7 @@ DISCOUNTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"discount": "zipf"}, {"discount": lambda r: 1 / r}),
     ({"discount": "power:0.5"}, {"discount": lambda r: r**-0.5}),
     ({"discount": "geometric:0.5"}, {"discount": lambda r: 0.5 ** (r - 1)}),
+    ({"discount": "step:2"}, {"discount": lambda r: 1 if r <= 2 else 0}),
     ({"discount": "jarvelin:2.5"}, {"discount": lambda r: 1 if r < 2.5 else 1 / math.log(r, 2.5)}),
     ({"discount": [1, 0.7, 0.2]}, {"discount": lambda r: [1, 0.7, 0.2][r - 1] if r <= 3 else 0}),
 ]

@@ -54,7 +54,9 @@ def test_it_runs_under_vmap_and_scan_and_on_bfloat16() -> None:
     _, scanned = jax.lax.scan(lambda carry, row: (carry, metric(*row)), 0, (jnp.asarray(LABELS), jnp.asarray(SCORES)))
     assert scanned.tolist() == each.tolist()
     narrow = jnp.asarray(SCORES, jnp.bfloat16)
-    assert float(metric(jnp.asarray(LABELS, jnp.bfloat16), narrow)) == np.float32(fr.reciprocal_rank(LABELS, np.asarray(narrow, np.float32)).mean())
+    assert float(metric(jnp.asarray(LABELS, jnp.bfloat16), narrow)) == np.float32(
+        fr.reciprocal_rank(LABELS, np.asarray(narrow, np.float32)).mean()
+    )
 
 
 def test_doubles_where_jax_has_them() -> None:

@@ -132,7 +132,7 @@ def choose_k(
     if not len(cutoffs):
         raise InputError("ks must hold a cutoff: give whole numbers from 1 up.")
     table = discount_table(discount, int(cutoffs[-1]))
-    named = as_discount(discount if isinstance(discount, str) and not discount.startswith("step:") else table)
+    named = as_discount(discount if isinstance(discount, str) else table)
     metrics = [nDCG(k=int(k), gain=gain, discount=named) for k in cutoffs]
     found = {
         str(name): evaluate(labels, scores, offsets, sizes=sizes, metrics=["NumRet", *metrics], threads=threads)

@@ -94,24 +94,9 @@ def discount_table(discount: Any, n: int) -> np.ndarray:
     n = int(n)
     if callable(discount):
         return _from_function(discount, n)
-    step = _step(discount)
-    if step is not None:
-        return (np.arange(n) < step).astype(np.float64)
     if isinstance(discount, str) and discount.partition(":")[0] not in {known.partition(":")[0] for known in DISCOUNTS}:
-        raise InputError(
-            f"discount {discount!r} is not known. Use {', '.join(DISCOUNTS)}, step:K, an array over ranks 1, 2, ... or a function."
-        )
+        raise InputError(f"discount {discount!r} is not known. Use {', '.join(DISCOUNTS)}, an array over ranks 1, 2, ... or a function.")
     return discounts(as_discount(discount), n)[:n].copy()
-
-
-def _step(discount: Any) -> int | None:
-    """K of "step:K"."""
-    if not isinstance(discount, str) or not discount.startswith("step:"):
-        return None
-    text = discount.removeprefix("step:")
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"discount {discount!r}: step takes a whole number from 1 up after the colon, such as 'step:10'.")
-    return int(text)
 
 
 def _from_function(discount: Callable[[np.ndarray], Any], n: int) -> np.ndarray:
@@ -167,7 +152,7 @@ def check_discount(discount: Any, *, ranks: int = RANKS) -> DiscountCheck:
             f"discounts must not rise down the list: that of rank {rising[0] + 2} is larger than that of rank {rising[0] + 1}."
         )
     exponent, log_exponent = decay(discount) if isinstance(discount, str) else _fitted(table)
-    side = _side(exponent, log_exponent)
+    side = _side(exponent, log_exponent, 0.0 if isinstance(discount, str) else _NEAR)
     sums = np.cumsum(table)
     name = discount if isinstance(discount, str) else "function" if callable(discount) else "table"
     meaning = _SLOW if side == FEASIBLE and exponent < _NEAR else _MEANING[side]
@@ -175,13 +160,14 @@ def check_discount(discount: Any, *, ranks: int = RANKS) -> DiscountCheck:
     return DiscountCheck(name, side, exponent, log_exponent, side == TOO_FAST, half, int(ranks), meaning)
 
 
-def _side(exponent: float, log_exponent: float) -> str:
-    if abs(exponent) < _NEAR and abs(log_exponent) < 10 * _NEAR:
+def _side(exponent: float, log_exponent: float, near: float) -> str:
+    """The side of exponents known to within `near`: 0 of a discount by name, where they are exact."""
+    if abs(exponent) < near and abs(log_exponent) < 10 * near:
         return CONSTANT
-    if exponent < 1 - _NEAR:
+    if exponent < 1 - near:
         return FEASIBLE
     # The sum of 1 / (r (log r)^c) is finite for c above 1.
-    return TOO_FAST if exponent > 1 + _NEAR or log_exponent > 1 + 10 * _NEAR else CRITICAL
+    return TOO_FAST if exponent > 1 + near or log_exponent > 1 + 10 * near else CRITICAL
 
 
 @functools.cache
@@ -198,7 +184,7 @@ def decay_of(discount: Any) -> tuple[str, float]:
     if isinstance(discount, str):
         discount_table(discount, 1)  # says so where the name is not known
         exponent, log_exponent = decay(discount)
-        return _side(exponent, log_exponent), exponent
+        return _side(exponent, log_exponent, 0.0), exponent
     found = check_discount(discount.values if isinstance(discount, DiscountTable) else discount)
     return found.side, 0.0 if abs(found.exponent) < _NEAR else found.exponent
 

@@ -45,7 +45,8 @@ def ndcg(
     gain
         "exp2" (2^label - 1), "linear", a table {label: gain}, or an array indexed by label.
     discount
-        "log2", "ln", "zipf" (1/r), "power:0.5", "geometric:0.5", "jarvelin:2", or an array over ranks 1, 2, ...
+        "log2", "ln", "zipf" (1/r), "power:0.5", "geometric:0.5", "jarvelin:2", "step:10" (1 down to rank
+        10, then 0), or an array over ranks 1, 2, ...
     ties
         Order of equal scores: "average" (the exact expectation), "input", "worst" or "best".
     no_relevant

@@ -76,4 +76,7 @@ def discounts_of(n_ranks: int, discount: Discount) -> FloatArray:
     if name == "jarvelin" and parameter > 1:
         # Ranks below the base are undiscounted; log_b(b) = 1 joins the two pieces.
         return np.asarray(np.log(parameter) / np.log(np.maximum(rank, parameter)))
-    raise InputError(f"discount must be log2, ln, zipf, power:B, geometric:P (0 to 1), jarvelin:B (above 1) or a table: got {discount!r}.")
+    if name == "step" and parameter >= 1:
+        return np.where(rank > parameter, 0.0, 1.0)
+    known = "log2, ln, zipf, power:B, geometric:P (0 to 1), jarvelin:B (above 1), step:K (from 1) or a table"
+    raise InputError(f"discount must be {known}: got {discount!r}.")

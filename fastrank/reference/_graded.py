@@ -41,8 +41,9 @@ def dcg(
     """Discounted cumulative gain: DCG@k = sum over ranks r <= k of gain(label) * discount(r).
 
     ``gain`` is "exp2" (2^label - 1), "linear", a table {label: gain} or an array indexed by label; ``discount`` is "log2"
-    (1 / log2(r + 1)), "ln", "zipf" (1 / r), "power:B" (r^-B), "geometric:P" (P^(r-1)), "jarvelin:B" (1 below rank B, then 1 / log_B(r))
-    or an array over ranks. An unjudged document (label NaN) gains 0. A document of a block of equal scores gains the block's mean.
+    (1 / log2(r + 1)), "ln", "zipf" (1 / r), "power:B" (r^-B), "geometric:P" (P^(r-1)), "jarvelin:B" (1 below rank B, then 1 / log_B(r)),
+    "step:K" (1 down to rank K, then 0) or an array over ranks. An unjudged document (label NaN) gains 0. A document of a block of equal
+    scores gains the block's mean.
     Source: Järvelin and Kekäläinen, TOIS 2002; gain 2^label - 1: Burges et al., ICML 2005; ties: McSherry and Najork, ECIR 2008.
 
     >>> dcg([3, 2, 0, 1, 2], k=4)  # 7 + 3 / log2(3) + 1 / log2(5)

@@ -31,7 +31,7 @@ def lambda_gradients(
     sigma: float = 1.0,
     score_norm: bool = False,
     group_norm: str = "none",
-    hessian_scale: float = 1.0,
+    hess_scale: float = 1.0,
     pairs: Iterable[tuple[int, int]] | None = None,
     propensities: tuple[ArrayLike, ArrayLike] | None = None,
     positions: ArrayLike | None = None,
@@ -71,7 +71,7 @@ def lambda_gradients(
             grad[i] -= sigma * rho * weight
             grad[j] += sigma * rho * weight
             for d in (i, j):
-                hess[d] += sigma * sigma * rho * (1.0 - rho) * weight * hessian_scale
+                hess[d] += sigma * sigma * rho * (1.0 - rho) * weight * hess_scale
             total += 2.0 * sigma * rho * weight
             loss[q] += weight * math.log1p(math.exp(-sigma * apart))
         if group_norm == "log2" and total > 0:

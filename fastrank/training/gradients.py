@@ -150,7 +150,7 @@ class LambdaTargets:
         truncation = max(batch.longest, 1) if options.k is None else options.k
 
         settings = (float(options.sigma), 1.0 if options.score_norm else 0.0, options.hessian_floor, options.group_norm == "log2")
-        metric, scale, slope = METRICS.index(options.metric), float(options.hessian_scale), float(options.cost_slope)
+        metric, scale, slope = METRICS.index(options.metric), float(options.hess_scale), float(options.cost_slope)
         partner = self._draw() if options.pairs == "sampled" else None
         mean = 1.0 / options.n_pairs if options.group_norm == "mean" else 1.0
 
@@ -293,7 +293,7 @@ def lambda_gradients(
     sigma: float | None = None,
     score_norm: bool | None = None,
     group_norm: str | None = None,
-    hessian_scale: float | None = None,
+    hess_scale: float | None = None,
     pairs: str | None = None,
     n_pairs: int | None = None,
     seed: int | None = None,
@@ -309,7 +309,7 @@ def lambda_gradients(
 
     A pair (i, j) of a query's documents with label_i > label_j has the loss w log(1 + exp(-sigma (s_i - s_j))), where w is the change of
     the metric if the two exchanged ranks. With rho = 1 / (1 + exp(sigma (s_i - s_j))), each pair adds -sigma rho w to grad_i and
-    +sigma rho w to grad_j, and sigma^2 rho (1 - rho) w times `hessian_scale` to both second derivatives: a loss to be minimised. Ranks are
+    +sigma rho w to grad_j, and sigma^2 rho (1 - rho) w times `hess_scale` to both second derivatives: a loss to be minimised. Ranks are
     by descending score, equal scores as they stand.
 
     Parameters
@@ -331,7 +331,7 @@ def lambda_gradients(
         Divide w by 0.01 + |s_i - s_j|, in queries whose scores are not all the same.
     group_norm
         "log2": times log2(1 + S) / S in each query, S the sum of 2 |lambda| over its pairs; "mean": divided by `n_pairs`; or "none".
-    hessian_scale
+    hess_scale
         1, or 2 as XGBoost has it.
     pairs
         "all", "topk" (where k is given), or "sampled": each document meets `n_pairs` others of unlike label, drawn with `seed` (a
@@ -370,7 +370,7 @@ def lambda_gradients(
     """
     targets = LambdaTargets(
         labels, offsets, sizes=sizes, metric=metric, gain=gain, discount=discount, k=k, ideal_k=ideal_k, rel=rel, max_label=max_label,
-        sigma=sigma, score_norm=score_norm, group_norm=group_norm, hessian_scale=hessian_scale, pairs=pairs, n_pairs=n_pairs, seed=seed,
+        sigma=sigma, score_norm=score_norm, group_norm=group_norm, hess_scale=hess_scale, pairs=pairs, n_pairs=n_pairs, seed=seed,
         preset=preset, weights=weights, propensities=propensities, positions=positions,
     )  # fmt: skip
     return targets.gradients(scores, out=out, costs=costs, threads=threads)

@@ -21,7 +21,7 @@ XGBOOST_FLOOR = 1e-16
 
 PRESETS: dict[str, Mapping[str, Any]] = {
     "lightgbm": {"k": 30, "score_norm": True, "group_norm": "log2"},
-    "xgboost": {"k": 32, "score_norm": True, "group_norm": "log2", "hessian_scale": 2.0},
+    "xgboost": {"k": 32, "score_norm": True, "group_norm": "log2", "hess_scale": 2.0},
 }
 
 
@@ -38,7 +38,7 @@ class LambdaChoices(TypedDict, total=False):
     sigma: float | None
     score_norm: bool | None
     group_norm: str | None
-    hessian_scale: float | None
+    hess_scale: float | None
     pairs: str | None
     n_pairs: int | None
     seed: int | None
@@ -58,7 +58,7 @@ class LambdaOptions:
     sigma: float = 1.0
     score_norm: bool = False
     group_norm: str = "none"
-    hessian_scale: float = 1.0
+    hess_scale: float = 1.0
     hessian_floor: float = 0.0
     pairs: str = "all"
     n_pairs: int = 1
@@ -104,7 +104,7 @@ def _check(options: LambdaOptions) -> None:
         value = getattr(options, name)
         if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
             raise InputError(f"{name} must be a whole number from 1 up, not {value!r}.")
-    for name in ("sigma", "hessian_scale", "max_label"):
+    for name in ("sigma", "hess_scale", "max_label"):
         value = getattr(options, name)
         if not (isinstance(value, int | float) and 0 < value < math.inf):
             raise InputError(f"{name} must be a number above 0, not {value!r}.")

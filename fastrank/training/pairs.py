@@ -289,7 +289,7 @@ def _gain_rows(top: int, bottom: int, stop: int, lowest: float, near: bool, inve
 @kernel
 def gain_gradients(
     scores: Any, values: Any, inverse: Any, offsets: Any, discount: Any, truncation: int, sigma: float, slope: float, floor: float,
-    log_norm: bool, hessian_scale: float, counted: int, first: int, last: int, order: Any, spare: Any, scratch: Any,
+    log_norm: bool, hess_scale: float, counted: int, first: int, last: int, order: Any, spare: Any, scratch: Any,
     out_grad: Any, out_hess: Any,
 ) -> None:  # fmt: skip
     """`pair_gradients` of NDCG without propensities and costs: most of all training, and half the time."""
@@ -316,13 +316,13 @@ def gain_gradients(
         )  # fmt: skip
         total *= 2.0 * sigma
         norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
 
 
 @kernel
 def pair_gradients(
     scores: Any, values: Any, inverse: Any, offsets: Any, metric: int, discount: Any, truncation: int, sigma: float, slope: float,
-    floor: float, log_norm: bool, hessian_scale: float, position: Any, plus: Any, minus: Any, cost_slope: float, counted: int,
+    floor: float, log_norm: bool, hess_scale: float, position: Any, plus: Any, minus: Any, cost_slope: float, counted: int,
     first: int, last: int, order: Any, spare: Any, scratch: Any, out_grad: Any, out_hess: Any, costs: Any, loss: Any,
 ) -> None:  # fmt: skip
     """Fill the gradients of queries first <= q < last. inverse[q] = 0 leaves a query out. position is empty without propensities."""
@@ -360,7 +360,7 @@ def pair_gradients(
             total += row
         total *= 2.0 * sigma
         norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
 
 
 @kernel
@@ -446,7 +446,7 @@ def _change_of_pair(metric: int, hi: int, lo: int, inverse: float, value: Any, d
 @kernel
 def sampled_gradients(
     scores: Any, values: Any, inverse: Any, offsets: Any, partner: Any, metric: int, discount: Any, sigma: float, slope: float,
-    floor: float, log_norm: bool, mean: float, hessian_scale: float, position: Any, plus: Any, minus: Any,
+    floor: float, log_norm: bool, mean: float, hess_scale: float, position: Any, plus: Any, minus: Any,
     cost_slope: float, counted: int, first: int, last: int, order: Any, rank: Any, scratch: Any, out_grad: Any, out_hess: Any,
     costs: Any, loss: Any,
 ) -> None:  # fmt: skip
@@ -488,4 +488,4 @@ def sampled_gradients(
                 total += pull
         total *= 2.0 * sigma
         norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else mean
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hessian_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
