@@ -48,6 +48,19 @@ def test_ways_to_write_the_same_run(content: bytes) -> None:
     assert (len(run), run.n_documents, run.regrouped, run.n_longer) == (2, 3, 0, 0)
 
 
+def test_lines_that_have_six_fields_only_on_the_average() -> None:
+    five, seven, comment = b"1 Q0 a 1 2.5\n", b"1 Q0 b 2 1.5 t u\n", b"# Q0 c 3 0.5 t\n"
+    with pytest.raises(InputError, match=r"line 1: a line of a run has 6 fields .*, not 5"):
+        fr.Run.read(five + seven)
+    with pytest.raises(InputError, match=r"line 2: a line of a run has 6 fields .*, not 5"):
+        fr.Run.read(seven + five)
+    with pytest.raises(InputError, match=r"line 1: a line of qrels has 4 fields .*, not 3"):
+        fr.Qrels.read(b"1 0 a\n1 0 b 1 1\n")
+    run = fr.Run.read(comment + RUN + comment)
+    assert (rows(run), run.n_comments) == ([("1", b"a", 2.5), ("1", b"b", 1.5), ("2", b"a", -1.0)], 2)
+    assert rows(fr.Run.read(RUN + b"2 Q0 b 2 -inf t\n"))[3:] == [("2", b"b", -math.inf)]
+
+
 @pytest.mark.parametrize(
     "content", [QRELS, QRELS[:-1], b"\xef\xbb\xbf" + QRELS, QRELS.replace(b" ", b"\t  "), b"#\n\n" + QRELS.replace(b"\n", b" \r\n")]
 )
@@ -263,6 +276,14 @@ def awkward_numbers(draw: random.Random, n: int) -> list[str]:
 
 def test_every_number_is_correctly_rounded() -> None:
     words = awkward_numbers(random.Random(7), 20_000 if COMPILED else 500)
+    assert same_bits(scores(words), [float(word) for word in words])
+
+
+def test_numbers_of_any_count_of_digits_around_the_point() -> None:
+    digits = "9081726354" * 2
+    forms = [(before, after) for before in range(11) for after in range(19) if before + after > 0]
+    words = [sign + digits[:before] + "." + digits[-after:] * (after > 0) for sign in ("", "-") for before, after in forms]
+    words += [digits[-n:] for n in range(1, 19)]
     assert same_bits(scores(words), [float(word) for word in words])
 
 

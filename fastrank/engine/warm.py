@@ -64,9 +64,9 @@ def warm_up() -> WarmUp:
     result = evaluate(labels, unretrieved, sizes=sizes, metrics=metrics, weights=np.ones(len(sizes)))
     result.summary()
     Evaluator("RR", n_resamples=100).update(labels[:5], query_ids=["a"] * 5)
-    # Labels that float32 holds, and labels that it does not.
-    for judgement in (b"q 0 a 1\n", b"q 0 a 0.1\n"):
-        evaluate_run(judgement, b"q Q0 a 1 0.5 t\n", "AP", convention="fastrank")
+    # Labels that float32 holds, and labels that it does not; lines that single blanks separate, and others.
+    for judgement, ranked in ((b"q 0 a 1\n", b"q Q0 a 1 0.5 t\n"), (b"q 0  a 0.1\n", b"q Q0  a 1 0.5 t\n")):
+        evaluate_run(judgement, ranked, "AP", convention="fastrank")
     evaluate_run({"q": {"a": 1}}, Run.from_arrays(["q"], ["a"], [0.5]), "AP")
     evaluate_run({"q": {"1": {"a": 1}}}, {"q": {"a": 0.5}}, [metric() for metric in families.values() if metric.grouped])
     kernels = {id(each): each for name, module in list(sys.modules.items()) if name.startswith("fastrank.") for each in _kernels_of(module)}

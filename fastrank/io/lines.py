@@ -28,6 +28,9 @@ _DIGIT_ZEROS = np.uint64(0x3030303030303030)
 _PAST_NINE = np.uint64(0x7676767676767676)  # added to seven bits, sets the top bit from 10 on
 # What eight digits become when neighbours are joined: pairs, fours, and the number.
 _PAIRS, _FOURS, _EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
+_POINTS, _BYTES = np.uint64(0x2E2E2E2E2E2E2E2E), np.uint64(0x0101010101010101)
+_EACH_OTHER_PAIR = np.uint64(0x000000FF000000FF)
+_FIRST_PAIRS, _LAST_PAIRS = np.uint64((10**6 << 32) + 100), np.uint64((10**4 << 32) + 1)
 _TENS = np.array([10**n for n in range(20)], np.uint64)
 
 _NONE, _ONE, _THREE, _LAST_NINE, _ALL = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(511), np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -41,21 +44,26 @@ N_EXACT, MOST = 23, 280
 
 
 @kernel
-def find_field_ends(data: Any, first: int, last: int, ends: Any, n_ends: Any) -> None:
-    """Where the fields of text[first:last], whole lines, end: n_ends[0] places, and then six more that end in no field.
+def find_field_ends(data: Any, first: int, last: int, ends: Any, counts: Any) -> None:
+    """Where the fields of text[first:last], whole lines, end: counts[0] places, and then six more that end in no field.
 
-    Twelve places are written per 64 bytes before it is known how many there are: seldom more, so that no branch is mispredicted.
+    counts[1] and counts[2] are the numbers of blanks and of line feeds. Twelve places are written per 64 bytes before it is known how
+    many there are: seldom more, so that no branch is mispredicted.
     """
     text, end = pointer(data), pointer(ends)
     n: Any = 0
-    before = _ONE
+    n_blanks: Any = 0
+    n_feeds: Any = 0
+    before, part = _ONE, _ALL
     for base in range(first, last, 64):
-        blanks = bits_of_bytes(text, base, 32, 1) | bits_of_bytes(text, base, 9, 5)
+        if base + 64 > last:
+            part = (_ONE << np.uint64(last - base)) - _ONE
+        blanks = (bits_of_bytes(text, base, 32, 1) | bits_of_bytes(text, base, 9, 5)) & part
         stops = blanks & ~(blanks << _ONE | before)
         before = blanks >> np.uint64(63)
-        if base + 64 > last:
-            stops &= (_ONE << np.uint64(last - base)) - _ONE
         n_here = np.int64(set_bits(stops))
+        n_blanks += np.int64(set_bits(blanks))
+        n_feeds += np.int64(set_bits(bits_of_bytes(text, base, 10, 1) & part))
         for j in range(12):
             end[n + j] = base + np.int64(trailing_zeros(stops))
             stops &= stops - _ONE
@@ -63,7 +71,7 @@ def find_field_ends(data: Any, first: int, last: int, ends: Any, n_ends: Any) ->
             end[n + j] = base + np.int64(trailing_zeros(stops))
             stops &= stops - _ONE
         n += n_here
-    n_ends[0] = n
+    counts[0], counts[1], counts[2] = n, n_blanks, n_feeds
     for j in range(6):
         end[n + j] = last - 1
 
@@ -139,25 +147,42 @@ def _digits(text: Any, i: int) -> Any:
 
 
 @kernel
-def _number(text: Any, i: int, stop: int, tens: Any, fives: Any) -> Any:
+def _number(text: Any, i: Any, stop: Any, tens: Any, fives: Any) -> Any:
     """The nearest double to the decimal number text[i:stop]; NaN for what is none or has more than 19 digits, to be read otherwise.
 
-    A point, at most eight digits before it and at most sixteen after it are the quick way.
+    At most sixteen digits, at most seven of them before a point or, without one, eight in all, are the quick way: the bytes around the
+    point are joined to two words of eight digits, moved up until their last digit is the highest byte.
     """
     negative = text[i] == 45
     i += negative or text[i] == 43
-    n, mantissa = _digits(text, i)
-    n_after, after = _digits(text, i + n + 1)
-    mantissa = mantissa * _TENS[n_after] + after
-    if n_after == 8:
-        n_more, more = _digits(text, i + n + 9)
-        n_after += n_more
-        mantissa = mantissa * _TENS[n_more] + more
-    if text[i + n] == 46 and i + n + 1 + n_after == stop and 0 < n + n_after <= 19:
-        value = _scaled(mantissa, -n_after, tens, fives)
+    size, head = stop - i, load_word(text, i)
+    other = head ^ _POINTS
+    n_before = min(np.int64(trailing_zeros((other - _BYTES) & ~other & _TOP_BITS)) >> 3, size)
+    n = size - (n_before < size)
+    n_low = min(max(n - 8, 0), 8)
+    kept = _shifted(_ONE, n_before) - _ONE
+    high = _shifted(((head & kept) | (load_word(text, i + 1) & ~kept)) ^ _DIGIT_ZEROS, 8 - min(n, 8))
+    low = _shifted(load_word(text, i + 9) ^ _DIGIT_ZEROS, 8 - n_low)
+    wrong = ((high + _PAST_NINE) | high | (low + _PAST_NINE) | low) & _TOP_BITS
+    mantissa = _eight_digits(high) * _TENS[n_low] + _eight_digits(low)
+    if wrong == 0 and 0 < n <= 16 and (n_before < 8 or size <= 8) and mantissa >> np.uint64(53) == 0:
+        value = mantissa / tens[n - n_before]
     else:
         value = _any_number(text, i, stop, tens, fives)
     return -value if negative else value
+
+
+@kernel
+def _shifted(word: Any, n_bytes: int) -> Any:
+    """A word moved up by 0 to 8 bytes."""
+    return (word << np.uint64(4 * n_bytes)) << np.uint64(4 * n_bytes)
+
+
+@kernel
+def _eight_digits(digits: Any) -> Any:
+    """The number that eight bytes from 0 to 9 write, the lowest the first digit: neighbours are joined, then the pairs."""
+    pairs = digits * _TENS[1] + (digits >> np.uint64(8))
+    return ((pairs & _EACH_OTHER_PAIR) * _FIRST_PAIRS + ((pairs >> np.uint64(16)) & _EACH_OTHER_PAIR) * _LAST_PAIRS) >> np.uint64(32)
 
 
 @kernel
@@ -226,6 +251,43 @@ def _scaled(mantissa: Any, exponent: int, tens: Any, fives: Any) -> Any:
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def read_plain_lines(
+    data: Any, first: int, ends: Any, n_ends: int, width: int, numbered: int, base: int, progress: Any, exact: Any, powers: Any,
+    id_bytes: Any, starts: Any, stops: Any, codes: Any, values: Any, turns: Any, names: Any, name_stops: Any,
+) -> None:  # fmt: skip
+    """As `read_run_lines` or `read_qrels_lines`, for text without a blank that ends no field and with a line feed for each `width` fields.
+
+    Field `numbered` (from 0) is the number. Nothing in progress changes when a line is a comment, has another number of fields, or a
+    number that `_number` does not read.
+    """
+    text, end, state, ids = pointer(data), pointer(ends), pointer(progress), pointer(id_bytes)
+    start, stop, code, value, turn, name, name_stop, tens, fives = (
+        pointer(starts), pointer(stops), pointer(codes), pointer(values),
+        pointer(turns), pointer(names), pointer(name_stops), pointer(exact), pointer(powers),
+    )  # fmt: skip
+    i, row, t, filled = first, base + state[ROWS], base + state[TURNS], state[FILLED]
+    known, size = (name[t - 1], name_stop[t - 1] - name[t - 1]) if t > base else (0, -1)
+    n_wrong = 0
+    for f in range(0, n_ends, width):
+        if end[f] - i != size or not _same_bytes(ids, known, text, i, size):
+            known, size = filled, end[f] - i
+            filled = _copy(text, i, end[f], ids, filled)
+            turn[t], name[t], name_stop[t] = row - base, known, filled
+            t += 1
+        doc, after = end[f + 1] + 1, end[f + 2]
+        start[row], code[row] = filled, _hash(text, doc, after)
+        filled = _copy(text, doc, after, ids, filled)
+        number = _number(text, end[f + numbered - 1] + 1, end[f + numbered], tens, fives)
+        stop[row], value[row] = filled, number
+        feed = end[f + width - 1]
+        n_wrong += (text[i] == _COMMENT) | (text[feed] != _FEED) | (number != number)
+        i = feed + 1
+        row += 1
+    if n_wrong == 0:
+        state[ROWS], state[TURNS], state[FILLED], state[PLACE] = row - base, t - base, filled, i
 
 
 @kernel
@@ -320,12 +382,21 @@ def _pass_fields(i: int, end: Any, n_ends: int, state: Any) -> None:
 
 @kernel
 def _keep(text: Any, i: int, stop: int, ids: Any, state: Any) -> Any:
-    """Copy text[i:stop] behind the ids kept so far (whole words: there must be room), and tell where it ends there."""
-    filled = state[FILLED]
-    for j in range(0, stop - i, 8):
-        store_word(ids, filled + j, load_word(text, i + j))
-    state[FILLED] = filled + stop - i
-    return filled + stop - i
+    """Copy text[i:stop] behind the ids kept so far, and tell where it ends there."""
+    state[FILLED] = _copy(text, i, stop, ids, state[FILLED])
+    return state[FILLED]
+
+
+@kernel
+def _copy(text: Any, i: int, stop: int, ids: Any, place: int) -> Any:
+    """Copy text[i:stop] to a place (whole words: there must be room), and tell where it ends there."""
+    after = place + stop - i
+    store_word(ids, place, load_word(text, i))
+    while stop - i > 8:
+        i += 8
+        place += 8
+        store_word(ids, place, load_word(text, i))
+    return after
 
 
 @kernel

@@ -80,6 +80,7 @@ class Form(NamedTuple):
     kernel: Any
     kind: str
     n_fields: int
+    numbered: int
     fields: str
     number: str
     is_legal: Callable[[float], bool]
@@ -92,9 +93,9 @@ class Form(NamedTuple):
 
 
 RUN = Form(
-    lines.read_run_lines, "a run", 6, "query, Q0, document, rank, score and tag", "score must be a number", lambda score: score == score
+    lines.read_run_lines, "a run", 6, 4, "query, Q0, document, rank, score and tag", "score must be a number", lambda score: score == score
 )
-QRELS = Form(lines.read_qrels_lines, "qrels", 4, "query, iteration, document and label", "label must be a finite number", math.isfinite)
+QRELS = Form(lines.read_qrels_lines, "qrels", 4, 3, "query, iteration, document and label", "label must be a finite number", math.isfinite)
 
 
 def read_fields(text: Text, form: Form, threads: int | None = None) -> Fields:
@@ -103,7 +104,7 @@ def read_fields(text: Text, form: Form, threads: int | None = None) -> Fields:
     n_parts = 1 if n_threads == 1 or text.end - text.begin < FEWEST else PARTS * n_threads
     reader = _Reader(text, form, text.cut(n_parts))
     map_blocks(lambda p, _: reader.read(p), np.arange(len(reader.parts) + 1), documents=1, threads=threads)
-    return reader.fields()
+    return reader.fields(threads)
 
 
 class _Fault(NamedTuple):
@@ -149,20 +150,23 @@ class _Reader:
     def read(self, p: int) -> None:
         """Read part p, up to the first line that is wrong."""
         part = self.parts[p]
-        ends, n_ends = np.empty(0, np.int64), np.zeros(1, np.int64)
+        ends, counts = np.empty(0, np.int64), np.zeros(3, np.int64)
         for piece in self.text.pieces(part.first, part.last):
             if len(ends) < (piece.last - piece.first) // 2 + lines.PADDING:
                 ends = np.empty((piece.last - piece.first) // 2 + lines.PADDING, np.int64)
-            lines.find_field_ends(piece.data, piece.first, piece.last, ends, n_ends)
-            self._read_piece(part, piece, ends, int(n_ends[0]))
+            lines.find_field_ends(piece.data, piece.first, piece.last, ends, counts)
+            self._read_piece(part, piece, ends, *counts.tolist())
             if part.fault is not None:
                 return
 
-    def _read_piece(self, part: _Part, piece: Piece, ends: np.ndarray, n_ends: int) -> None:
+    def _read_piece(self, part: _Part, piece: Piece, ends: np.ndarray, n_ends: int, n_blanks: int, n_feeds: int) -> None:
         state, odd, skips = part.state, np.empty(4 * NOTED, np.int64), np.empty(NOTED, np.int64)
         rows = (self.ids, self.start, self.stop, self.code, self.value, self.turns, self.names, self.name_stops)
         state[lines.PLACE], state[lines.FIELD] = piece.first, 0
         n_before = int(state[lines.ROWS])
+        if n_ends == n_blanks == n_feeds * self.form.n_fields:
+            fixed = (piece.data, piece.first, ends, n_ends, self.form.n_fields, self.form.numbered)
+            lines.read_plain_lines(*fixed, part.base, state, *powers_of_ten(), *rows)
         while state[lines.PLACE] < piece.last and part.fault is None:
             state[lines.ODD] = state[lines.SKIPPED] = 0
             self.form.kernel(piece.data, ends, n_ends, piece.last, part.base, state, *powers_of_ten(), *rows, odd, skips, NOTED)
@@ -186,7 +190,7 @@ class _Reader:
     def _wrong_line(self, piece: Piece, i: int) -> _Fault | None:
         return None if i < 0 else _Fault(piece.place + i, self.form.wrong(piece.line(i)), piece.line(i))
 
-    def fields(self) -> Fields:
+    def fields(self, threads: int | None) -> Fields:
         """Everything that was read, without gaps between parts."""
         faults = [part.fault for part in self.parts if part.fault is not None]
         if faults:
@@ -194,8 +198,11 @@ class _Reader:
         state = np.array([part.state for part in self.parts], np.int64).reshape(-1, lines.WRONG + 1)
         n_rows, n_turns = state[:, lines.ROWS], state[:, lines.TURNS]
         before = np.append(0, np.cumsum(n_rows))[:-1]
-        start, stop, code, value = (self._closed_up(array, n_rows) for array in (self.start, self.stop, self.code, self.value))
-        turns, names, name_stops = (self._closed_up(array, n_turns) for array in (self.turns, self.names, self.name_stops))
+        by_row, by_turn = (self.start, self.stop, self.code, self.value), (self.turns, self.names, self.name_stops)
+        columns = [(array, n_rows) for array in by_row] + [(array, n_turns) for array in by_turn]
+        map_blocks(lambda c, _: self._close_up(*columns[c]), np.arange(len(columns) + 1), documents=1, threads=threads)
+        start, stop, code, value = (frozen(array[: n_rows.sum()], array.dtype) for array in by_row)
+        turns, names, name_stops = (array[: n_turns.sum()] for array in by_turn)
         skips = [rows + n for part, n in zip(self.parts, before, strict=True) for rows in part.skips]
         tag = next((part.tag for part in self.parts if part.tag is not None), None)
         last_tag = next((part.last_tag for part in reversed(self.parts) if part.last_tag is not None), None)
@@ -221,14 +228,13 @@ class _Reader:
     def _line(self, place: int, line: bytes) -> Line:
         return Line(self.text.name, self.text.line_number(place), line)
 
-    def _closed_up(self, array: np.ndarray, n_used: np.ndarray) -> np.ndarray:
-        """The first n_used[p] entries of each part p, moved to where those of the part before end."""
+    def _close_up(self, array: np.ndarray, n_used: np.ndarray) -> None:
+        """Move the first n_used[p] entries of each part p to where those of the part before end."""
         n = 0
         for part, n_here in zip(self.parts, n_used.tolist(), strict=True):
             if n < part.base:
                 array[n : n + n_here] = array[part.base : part.base + n_here]
             n += n_here
-        return frozen(array[:n], array.dtype)
 
 
 def _first_tag(piece: Piece) -> bytes:
