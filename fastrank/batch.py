@@ -65,9 +65,10 @@ class QueryBatch:
     labels: one of the label types; NaN for an unjudged document. scores: float32, float64 or int64, or None when the labels already
     stand in rank order. unretrieved_labels: judged documents without a score, with offsets of their own. doc_ids order
     equal scores under ties="docid". Where only the judged documents are known by place, labels lists those alone, query q's from
-    found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. query_ids, weights and by: one value
-    per query. pooled: a label below 0 marks a document in the pool that nobody judged; it gains nothing. groups: judgements by subtopic
-    or judge, of which labels has each document's greatest.
+    found_offsets[q] on, found_scores has their scores, and settle places them among equal scores. Where even the other scores are not
+    here, found_ranks says where those documents stand: the first rank of their score and how many share it; scores is found_scores then.
+    query_ids, weights and by: one value per query. pooled: a label below 0 marks a document in the pool that nobody judged; it gains
+    nothing. groups: judgements by subtopic or judge, of which labels has each document's greatest.
     """
 
     labels: np.ndarray
@@ -76,6 +77,7 @@ class QueryBatch:
     found_scores: np.ndarray | None = None
     found_offsets: np.ndarray | None = None
     settle: Settle | None = None
+    found_ranks: tuple[np.ndarray, np.ndarray] | None = None
     unretrieved_labels: np.ndarray | None = None
     unretrieved_offsets: np.ndarray | None = None
     doc_ids: DocIds | None = None

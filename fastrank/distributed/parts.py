@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,13 +81,14 @@ def id_range(path: str, query: str) -> bytes:
     with reading(path), find(path)[0].open_file() as source, pq.ParquetFile(source) as file:
         names = [file.schema.column(place).path for place in range(len(file.schema))]
         for group in range(file.metadata.num_row_groups):
-            found = file.metadata.row_group(group).column(names.index(query)).statistics
+            of_group = file.metadata.row_group(group)
+            found = of_group.column(names.index(query)).statistics
             if found is None or not found.has_min_max:
                 bounds.clear()
                 break
-            bounds.append((found.min, found.max))
+            bounds.append((found.min, found.max, of_group.num_rows))
     sink = pa.BufferOutputStream()
-    table = pa.table({"low": [low for low, _ in bounds], "high": [high for _, high in bounds]})
+    table = pa.table({name: [bound[place] for bound in bounds] for place, name in enumerate(("low", "high", "rows"))})
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
@@ -101,6 +103,26 @@ def are_apart(ranges: Sequence[bytes]) -> bool:
         return False
     bounds = sorted((min(table.column("low").to_pylist()), max(table.column("high").to_pylist())) for table in tables)
     return all(one[1] < other[0] for one, other in itertools.pairwise(bounds))
+
+
+def tasks_of(ranges: Sequence[bytes], most: int) -> list[slice]:
+    """The files that each task reads: neighbours with about `most` rows together, or one file."""
+    sizes = [sum(pa.ipc.open_stream(data).read_all().column("rows").to_pylist()) or most for data in ranges]
+    n_tasks = max(1, -(-sum(sizes) // most))
+    middles = np.cumsum(sizes) - np.array(sizes) / 2
+    task = np.minimum(middles * n_tasks // max(sum(sizes), 1), n_tasks - 1)
+    bounds = np.flatnonzero(np.diff(task, prepend=-1) > 0).tolist()
+    return [slice(first, last) for first, last in itertools.pairwise([*bounds, len(sizes)])]
+
+
+def longest_query(ranges: Sequence[bytes]) -> int:
+    """The rows of the longest query, as far as row groups tell that hold nothing else."""
+    rows: Counter[Any] = Counter()
+    for data in ranges:
+        for group in pa.ipc.open_stream(data).read_all().to_pylist():
+            if group["low"] == group["high"]:
+                rows[group["low"]] += group["rows"]
+    return max(rows.values(), default=0)
 
 
 def distinct_keys(path: str, query: str) -> np.ndarray:

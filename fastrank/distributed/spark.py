@@ -2,57 +2,45 @@
 
 How the rows reach the executors is a plan, chosen from the physical plan of the data frame and said in the result's notes:
 
-files     the data frame only reads Parquet files and no query stands in two of them: executors read the files themselves, by Arrow
-in place  every partition holds whole queries (it was made by ``repartition(query)``): each is sorted by query and evaluated where it is
-shuffle   anything else: one ``repartition(query)``, then as in place
+files        the data frame only reads Parquet files and no query stands in two of them: executors read the files themselves, by Arrow
+in place     every partition holds whole queries (it was made by ``repartition(query)``): each is sorted and evaluated where it is
+rare labels  few documents count: their scores go to all executors, which count around them; only the counts move
+shuffle      anything else: one ``repartition(query)``, then as in place
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import functools
-import io
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fastrank.convention import Convention, one_of
-from fastrank.distributed.parts import Job, are_apart, distinct_keys, id_range, told
+from fastrank.distributed.parts import Job, told
+from fastrank.distributed.rare import ROWS, SLOT, RareJob
 from fastrank.distributed.runs import DOC, JUDGED, LABEL, QUERY, SCORE, RunJob
+from fastrank.distributed.spark_plans import (
+    SCHEMA,
+    Plan,
+    Tasks,
+    check_names,
+    collected,
+    each_file,
+    from_files,
+    make_plan,
+    plan_of_rows,
+    quoted,
+)
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics
 from fastrank.engine.evaluator import Evaluator
 from fastrank.errors import InputError
 from fastrank.evaluation import Note
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from fastrank.evaluation import Evaluation
-
-SCHEMA = "part long, data binary, error string"
-
-# Nodes of a physical plan that move no row from one partition to another.
-STAYING = re.compile(r"(AdaptiveSparkPlan|Project|Filter|Sort|ColumnarToRow|ResultQueryStage|WholeStageCodegen)\b")
-# A file's address as Spark writes it, and as Arrow reads it.
-SCHEMES = {"s3a://": "s3://", "s3n://": "s3://"}
-READABLE = ("file:", "s3://", "gs://", "hdfs://", "abfs://", "abfss://")
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How rows reach the executors: `kind` ("files", "in place", "shuffle"), why, the files, and whether partitions are sorted."""
-
-    kind: str
-    reason: str
-    files: tuple[str, ...] = ()
-    is_sorted: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.reason}."
 
 
 def evaluate(
@@ -142,8 +130,8 @@ def evaluate_queries(
     options = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only}
     job = Job(query, label, score, doc, None, (), metrics, convention, options)
     names = job.evaluator().result().names
-    _check_names(df, job.columns)
-    rows = df.select(*map(_quoted, job.columns))
+    check_names(df, job.columns)
+    rows = df.select(*map(quoted, job.columns))
     plan = plan_of_rows(rows, job)
     schema = StructType([rows.schema[query], *(StructField(name, DoubleType()) for name in names)])
 
@@ -198,17 +186,17 @@ def evaluate_run(
     options = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only, "per_query": per_query}
     job = RunJob(metrics, convention, missing, duplicates, options)
     job.evaluator()  # what is wrong with the options is said before Spark starts anything
-    _check_names(qrels, (query, doc, label))
-    _check_names(run, (query, doc, score))
+    check_names(qrels, (query, doc, label))
+    check_names(run, (query, doc, score))
 
     def side(df: DataFrame, is_judged: bool) -> DataFrame:
         ids = []
         for given, name in ((query, QUERY), (doc, DOC)):
-            column = functions.col(_quoted(given))
+            column = functions.col(quoted(given))
             ids.append((column if qrels.schema[given].dataType == run.schema[given].dataType else column.cast("string")).alias(name))
         values = []
         for of, given, name, there in ((qrels, label, LABEL, is_judged), (run, score, SCORE, not is_judged)):
-            value = functions.col(_quoted(given)) if there else functions.lit(None).cast(of.schema[given].dataType)
+            value = functions.col(quoted(given)) if there else functions.lit(None).cast(of.schema[given].dataType)
             values.append(value.alias(name))
         return df.select(*ids, *values, functions.lit(is_judged).alias(JUDGED))
 
@@ -216,130 +204,15 @@ def evaluate_run(
     return job.result(_merged(_of_partitions(together, job), job))
 
 
-# --- plans ----------------------------------------------------------------------------------------------------------------------
-
-
-def make_plan(df: DataFrame, job: Job) -> Plan:
-    """How the rows of a data frame reach the executors."""
-    _check_names(df, job.columns)
-    rows = df.select(*map(_quoted, job.columns))
-    text = _physical(rows)
-    why_not = _not_files(text, job)
-    if why_not is None:
-        files = tuple(sorted(_address(uri) for uri in rows.inputFiles()))
-        unread = [path for path in files if not path.startswith(READABLE)]
-        why_not = f"Arrow does not read {unread[0]}" if unread else _shared(rows.sparkSession, files, job.query)
-        if why_not is None:
-            return Plan("files", f"executors read {len(files)} Parquet files, none of which shares a query with another", files)
-    plan = plan_of_rows(rows, job)
-    return dataclasses.replace(plan, reason=f"{plan.reason} ({why_not})")
-
-
-def plan_of_rows(rows: DataFrame, job: Job) -> Plan:
-    """Whether the partitions hold whole queries as they are."""
-    is_sorted = False
-    column = re.escape(job.query)
-    for node in _nodes(_physical(rows)):
-        found = re.match(rf"Exchange hashpartitioning\({column}#(\d+)L?, \d+\)", node)
-        if found or re.match("Exchange SinglePartition|Coalesce 1$", node):
-            return Plan("in place", f'its partitions hold whole queries of "{job.query}"', is_sorted=is_sorted)
-        if not STAYING.match(node) or re.search(rf" AS {column}#", node):
-            break
-        is_sorted = is_sorted or re.match(rf"Sort \[{column}#\d+L? ASC NULLS FIRST", node) is not None
-    return Plan("shuffle", f'one repartition by "{job.query}"')
-
-
-def _check_names(df: DataFrame, names: Sequence[str]) -> None:
-    for name in names:
-        if df.columns.count(name) != 1:
-            known = ", ".join(f'"{column}"' for column in df.columns[:8])
-            raise InputError(f'"{name}" is {df.columns.count(name)} columns of the data frame, not one; its columns are {known}.')
-
-
-def _quoted(name: str) -> str:
-    """A name with dots in it is no path into a structure."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _physical(df: DataFrame) -> str:
-    """The physical plan as Spark tells it: classic and Connect have no other interface in common."""
-    told_plan = io.StringIO()
-    with contextlib.redirect_stdout(told_plan):
-        df.explain("simple")
-    return told_plan.getvalue()
-
-
-def _nodes(physical: str) -> Iterator[str]:
-    """The nodes of a plan from its root down."""
-    for line in physical.splitlines():
-        node = re.sub(r"^[\s:+-]*(\*\(\d+\) )?", "", line)
-        if node and not node.startswith("== "):
-            yield node
-
-
-def _not_files(physical: str, job: Job) -> str | None:
-    """Why executors cannot read the files themselves; None where they can."""
-    nodes = [node for node in _nodes(physical) if not node.startswith("ColumnarToRow")]
-    scan = nodes[-1] if nodes else ""
-    if len(nodes) != 1 or not scan.startswith("FileScan parquet"):
-        return "its rows are computed" if "FileScan parquet" in physical else "its rows are no Parquet files"
-    if "Location: InMemoryFileIndex" not in scan or "PartitionFilters: []" not in scan or "PushedFilters: []" not in scan:
-        return "a table format or filter chooses among its rows"
-    schema = scan.partition("ReadSchema: struct<")[2]
-    folders = [name for name in job.columns if f"{name}:" not in schema]
-    return f'column "{folders[0]}" is in the names of folders' if folders else None
-
-
-def _address(uri: str) -> str:
-    for spark, arrow in SCHEMES.items():
-        if uri.startswith(spark):
-            return arrow + uri[len(spark) :]
-    return uri
-
-
-def _shared(spark: SparkSession, files: tuple[str, ...], query: str) -> str | None:
-    """Why files may not be evaluated one by one; None where no query stands in two of them. Executors look at them."""
-    found = _each_file(spark, files, lambda path: id_range(path, query), n_tasks=None)
-    wrong = next((row["error"] for row in found if row["error"] is not None), None)
-    if wrong is not None:
-        return f"executors could not read the files: {wrong}"
-    if are_apart([bytes(row["data"]) for row in found]):
-        return None
-
-    def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.record_batch([pa.array(distinct_keys(files[number], query))], names=["key"])
-
-    every = spark.range(0, len(files), 1, len(files)).mapInArrow(keys, "key long")
-    several = every.groupBy("key").count().where("count > 1").limit(1).count()
-    return "queries stand in several files" if several else None
-
-
 # --- parts ----------------------------------------------------------------------------------------------------------------------
-
-
-def _each_file(spark: SparkSession, files: tuple[str, ...], work: Callable[[str], bytes], n_tasks: int | None) -> list[Any]:
-    """What a function gives for each file, computed by executors in so many tasks; None: one a processor."""
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield told(number, functools.partial(work, files[number]))
-
-    return _collected(spark.range(0, len(files), 1, n_tasks).mapInArrow(rows, SCHEMA))
-
-
-def _collected(parts: DataFrame) -> list[Any]:
-    return sorted(parts.collect(), key=lambda row: row["part"])
 
 
 def _together(rows: DataFrame, job: Job, plan: Plan) -> DataFrame:
     """The rows with whole queries in each partition, one after the other."""
     if plan.kind == "shuffle":
-        rows = rows.repartition(_quoted(job.query))
+        rows = rows.repartition(quoted(job.query))
     if not plan.is_sorted:
-        rows = rows.sortWithinPartitions(_quoted(job.query))
+        rows = rows.sortWithinPartitions(quoted(job.query))
     # mapInArrow takes a dot in a name for a path into a structure.
     return rows.toDF(*(f"column_{place}" for place in range(len(job.columns))))
 
@@ -347,12 +220,25 @@ def _together(rows: DataFrame, job: Job, plan: Plan) -> DataFrame:
 def _parts(df: DataFrame, job: Job, plan: Plan) -> list[Any]:
     """What became of every part, in order."""
     if plan.kind == "files":
-        return _each_file(df.sparkSession, plan.files, lambda path: job.evaluate_file(path).to_bytes(), n_tasks=len(plan.files))
+        return each_file(df.sparkSession, plan.files, lambda path: job.evaluate_file(path).to_bytes())
+    if plan.counting is not None:
+        counts = _counts(df, job, plan.files, plan.counting)
+        return _of_partitions(counts.repartition(QUERY).sortWithinPartitions(QUERY), plan.counting)
+    return _of_partitions(_together(df.select(*map(quoted, job.columns)), job, plan), job)
 
-    return _of_partitions(_together(df.select(*map(_quoted, job.columns)), job, plan), job)
+
+def _counts(df: DataFrame, job: Job, files: Tasks, counting: RareJob) -> DataFrame:
+    """How many rows stand at and between the scores of the documents that count, from each partition or file."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    of_query = df.schema[job.query].dataType
+    schema = StructType([StructField(QUERY, of_query), StructField(SLOT, LongType()), StructField(ROWS, LongType())])
+    if files:
+        return from_files(df.sparkSession, files, counting.count_file, schema)
+    return df.select(quoted(job.query), quoted(job.score)).toDF(QUERY, SCORE).mapInArrow(counting.count, schema)
 
 
-def _of_partitions(sorted_rows: DataFrame, job: Job | RunJob) -> list[Any]:
+def _of_partitions(sorted_rows: DataFrame, job: Job | RunJob | RareJob) -> list[Any]:
     """What became of every partition."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -360,7 +246,7 @@ def _of_partitions(sorted_rows: DataFrame, job: Job | RunJob) -> list[Any]:
 
         yield told(TaskContext.get().partitionId(), lambda: job.evaluate(batches).to_bytes())
 
-    return _collected(sorted_rows.mapInArrow(rows, SCHEMA))
+    return collected(sorted_rows.mapInArrow(rows, SCHEMA))
 
 
 def _merged(parts: list[Any], job: Job | RunJob) -> Evaluator:

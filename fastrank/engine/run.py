@@ -70,6 +70,10 @@ class Run:
 
     def _scores_of(self, judged: Judged, scores: np.ndarray) -> Scores:
         batch = self.batch
+        if batch.found_ranks is not None:
+            listed = slice(judged.found_base, judged.found_base + judged.n_listed)
+            first, together = batch.found_ranks
+            return Scores(scores[listed], ranks=(first[listed], together[listed]))
         if judged.n_documents == len(scores):  # one block
             return Scores(scores, batch.doc_ids, batch.found_scores, batch.settle)
         rows = slice(judged.base, judged.base + judged.n_documents)
@@ -184,7 +188,9 @@ def run_blocks(work: Run, threads: int | None) -> None:
         work.block(Judged(work.batch, first, last, work.plan.least))
 
     batch = work.batch
-    n_documents = int(batch.offsets[-1])
+    # What costs time is the documents that are here.
+    offsets = batch.offsets if batch.found_ranks is None or batch.found_offsets is None else batch.found_offsets
+    n_documents = int(offsets[-1])
     if 0 < batch.n_queries <= BLOCK - n_documents:  # one block for any number of threads
         block(0, batch.n_queries)
         return
@@ -193,7 +199,7 @@ def run_blocks(work: Run, threads: int | None) -> None:
     # is a few columns a query and nothing of a document's size.
     most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(batch.n_queries, 1))
     documents = max(BLOCK, min(n_documents // (4 * size), most))
-    map_blocks(block, work.batch.offsets, documents=documents, threads=threads)
+    map_blocks(block, offsets, documents=documents, threads=threads)
 
 
 def run(plan: Plan, batch: QueryBatch, threads: int | None) -> Evaluation:

@@ -212,13 +212,14 @@ class Scores(NamedTuple):
     """The scores of a block's documents, with what places equal ones.
 
     Where the batch lists only the judged documents apart from the lists (`QueryBatch.found_offsets`), `found` has their scores and
-    `settle` says how many documents of the same score stand before each.
+    `settle` says how many documents of the same score stand before each; or `ranks` has where they stand, first rank and span.
     """
 
     all: np.ndarray
     doc_ids: DocIds | None = None
     found: np.ndarray | None = None
     settle: Settle | None = None
+    ranks: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None = None) -> JudgedRanks:
@@ -232,10 +233,20 @@ def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None
     elif rule == ASCENDING:
         ranks = _by_ascending_id(judged, scores)
     else:
-        ranks = _by_score(judged, scores, rule)
+        ranks = _by_score(judged, scores, rule) if scores.ranks is None else _as_counted(judged, *scores.ranks)
         if ranks.n_tied and rule in ("best", "worst"):
             ranks = _settle(ranks if gain is None else _ordered_by_gain(ranks, gain), rule, gain)
     return ranks if judged.unretrieved_label is None else _with_unretrieved(ranks)
+
+
+def _as_counted(judged: Judged, first: np.ndarray, together: np.ndarray) -> JudgedRanks:
+    """Documents whose place somebody else has counted."""
+    query = np.repeat(np.arange(judged.n_queries), np.diff(judged.starts))
+    order = np.lexsort((-judged.label, first[judged.row], query))
+    row = judged.row[order]
+    span = together[row]
+    n_tied = len(np.unique(query[span > 1]))
+    return JudgedRanks(judged, first[row], span, judged.label[order], row, judged.starts, n_tied, shared=n_tied > 0)
 
 
 def _by_ascending_id(judged: Judged, scores: Scores) -> JudgedRanks:
