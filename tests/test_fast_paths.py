@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -11,6 +12,7 @@ import pytest
 
 import fastrank as fr
 from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, count_below, kernel, map_blocks, pointer
+from fastrank.metrics.in_order import FEW, FEW_CODES, few_ideals
 from fastrank.ranking import standing
 from fastrank.statistics import Moments, exact_means
 
@@ -33,6 +35,31 @@ def test_labels_in_rank_order_have_the_bits_of_scores_that_fall(seed: int, share
     by_score = fr.evaluate(labels, -np.arange(len(labels)), offsets, metrics=WALKED)
     assert in_order.values.tobytes() == by_score.values.tobytes()
     assert in_order.no_relevant == by_score.no_relevant
+
+
+@pytest.mark.parametrize("top", [1, 2, 7, 8])
+def test_every_short_list_has_the_bits_of_scores_that_fall(top: int) -> None:
+    """All lists of six documents with three labels, so with none to six that count, and lists whose last 64 places hold others' labels."""
+    labels = np.array(list(itertools.product((0, 1, top), repeat=6))).ravel()
+    sizes = np.append(np.full(len(labels) // 6, 6), [1, 0, 64, 65, 2])
+    labels = np.append(labels, np.arange(132) % (top + 1))
+    falling = -np.arange(len(labels))
+    for metrics in (WALKED, "nDCG@1,nDCG@2,nDCG@3,nDCG@4,nDCG@5,AP(rel=2)@3,RR(rel=2)", "IDCG(gain='linear>=2'),P@2", "AP,RR,Success@2"):
+        in_order = fr.evaluate(labels, None, sizes=sizes, metrics=metrics)
+        by_score = fr.evaluate(labels, falling, sizes=sizes, metrics=metrics)
+        assert in_order.values.tobytes() == by_score.values.tobytes()
+        assert in_order.no_relevant == by_score.no_relevant
+
+
+def test_the_table_of_ideals_is_the_sum_over_falling_labels() -> None:
+    ideals = few_ideals("exp2", "log2", FEW_CODES).reshape(FEW, -1)
+    for labels in itertools.product(range(FEW_CODES), repeat=FEW):
+        place = sum(label << 3 * i for i, label in enumerate(labels))
+        for k in range(1, FEW + 1):
+            expected = 0.0
+            for rank, label in enumerate(sorted(labels, reverse=True)[:k], 1):
+                expected += (2.0**label - 1) * (1 / np.log2(rank + 1))
+            assert ideals[k - 1, place] == expected
 
 
 def test_an_ideal_asked_for_before_any_walk_is_that_of_the_walk() -> None:

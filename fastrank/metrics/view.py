@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrank._cached import cached_property
-from fastrank.arrays import FLOAT64, frozen
+from fastrank.arrays import FLOAT64, UINT8, frozen
 from fastrank.gains import Discount, Gain, discounts, gain_table, rises
 from fastrank.metrics.base import Cutoff, Request
-from fastrank.metrics.walk import ideal_of_labels, ideal_walk, walk_in_order, walk_placed, walk_ties
+from fastrank.metrics.in_order import FEW, FEW_CODES, few_ideals, few_precisions, ideal_of_labels, walk_in_order
+from fastrank.metrics.walk import ideal_walk, walk_placed, walk_ties
 from fastrank.ranking.standing import WHOLE, Judged, JudgedRanks, own_lines, stand
 
 
@@ -46,8 +47,8 @@ class Columns:
 
     @property
     def success(self) -> np.ndarray:
-        """Whether a relevant document was met: 1 or 0."""
-        return self._written[4, self._place]
+        """Whether a relevant document was met: 1 or 0, or the chance of it. Without ties it follows from the number of them."""
+        return self._written[4, self._place] if len(self._written) > 4 else np.minimum(self.hits, 1.0)
 
 
 class Walk(NamedTuple):
@@ -58,6 +59,8 @@ class Walk(NamedTuple):
     discount: Discount | None
     cutoffs: tuple[Cutoff, ...]
 
+
+_NO_IDEALS = frozen(np.empty(0), FLOAT64)
 
 # Which walk answers a request, and at which of its cutoffs.
 Answers = dict[Request, tuple[Walk, int]]
@@ -200,20 +203,22 @@ class View:
 
     def _walk_in_order(self, walk: Walk, rel: float) -> np.ndarray:
         """The columns of the walk; what it learns of the labels alone is kept for whoever asks."""
-        judged, shape = self.judged, (6, len(walk.cutoffs), self.n_queries)
+        judged, shape = self.judged, (5, len(walk.cutoffs), self.n_queries)
         out, n_relevant = np.empty(math.prod(shape)), np.empty(self.n_queries, np.int64)
-        gains = gain_table(walk.gain, judged.codes)
-        least_code = math.ceil(min(max(rel, 0.0), judged.codes))
-        best, table = own_lines(judged.longest + 8), discounts(walk.discount or "zipf", self._n_ranks)
-        fixed = (judged.labels, judged.offsets, judged.bound, least_code, gains, table, _shared_cutoffs(walk.cutoffs, None)[0])
-        walk_in_order(*fixed, own_lines(judged.codes, np.int64), best, out, n_relevant)
+        labels, codes, bound, discount = judged.labels, judged.codes, judged.bound, walk.discount or "zipf"
+        rel_code = labels.dtype.type(math.ceil(min(max(rel, 0.0), codes)))
+        few = codes <= FEW_CODES and bound > 0 and labels.dtype == UINT8
+        tables = few_precisions(), few_ideals(walk.gain, discount, codes) if few else _NO_IDEALS
+        room = own_lines(codes, np.int64), own_lines(judged.longest + 2 * FEW + 10)
+        fixed = (labels, judged.offsets, bound, rel_code, gain_table(walk.gain, codes), self.discounts(discount))
+        walk_in_order(*fixed, _shared_cutoffs(walk.cutoffs, None)[0], *tables, *room, out, n_relevant)
         columns = out.reshape(shape)
         if walk.rel is not None:
             judged.kept["relevant", walk.rel] = n_relevant
         if walk.gain is not None:
-            for k, ideal in zip(walk.cutoffs, columns[5], strict=True):
+            for k, ideal in zip(walk.cutoffs, columns[4], strict=True):
                 judged.kept["ideal dcg", walk.gain, walk.discount, k] = ideal
-        return columns[:5]
+        return columns[:4]
 
     def ideal_dcg(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
         """Discounted gain of the ideal order at k. Kept beside the labels: it does not change with the scores.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrank._kernel import bits_at_least, kernel, pointer, trailing_zeros
+from fastrank._kernel import kernel, pointer
 
 
 @kernel
@@ -134,108 +134,3 @@ def ideal_walk(gains: Any, starts: Any, n_documents: Any, discount: Any, cutoffs
                 total += gains[i] * discount[place]
                 i += 1
             out[c, q] = total
-
-
-@kernel
-def walk_in_order(
-    labels: Any, offsets: Any, least: Any, rel: int, gain: Any, discount: Any, cutoffs: Any, histogram: Any, best: Any, out: Any,
-    n_relevant: Any,
-) -> None:  # fmt: skip
-    """As `walk_placed` for labels in rank order that are whole numbers, with the ideal gain and the number of relevant documents.
-
-    gain[label] does not fall with the label. Only labels from `least` up count: 64 are compared at once and the set bits visited one after
-    the other, which is one branch a query that the processor cannot foresee, instead of one a document. The ideal needs no sort: the
-    histogram of the labels, zero before and after, gives its order. best has room for 8 more than the longest list. out is flat: per
-    column of the walk, then for the ideal, per cutoff, a value a query.
-    """
-    n_queries, n_cutoffs = offsets.shape[0] - 1, cutoffs.shape[0]
-    y, gains, weight, counts, written = pointer(labels), pointer(gain), pointer(discount), pointer(histogram), pointer(out)
-    for q in range(n_queries):
-        start, stop = offsets[q], offsets[q + 1]
-        n_met = first = np.int64(0)
-        total = precision = 0.0
-        d = start
-        for c in range(n_cutoffs):
-            end = start + min(cutoffs[c], stop - start)
-            while d < end:
-                bits = _counted(labels, d, end, least)
-                while bits != 0:
-                    i = d + np.int64(trailing_zeros(bits))
-                    code = np.int64(y[i])
-                    counts[code] += 1
-                    total += gains[code] * weight[i - start]
-                    if code >= rel:
-                        n_met += 1
-                        precision += n_met / (i - start + 1)
-                        first = i - start + 1 if n_met == 1 else first
-                    bits &= bits - np.uint64(1)
-                d += 64
-            d = end
-            _write_placed(written, c * n_queries + q, n_cutoffs * n_queries, n_met, total, precision, first)
-        _add_labels(labels, d, stop, least, counts)
-        n_relevant[q] = _ideal(counts, gain, rel, weight, cutoffs, pointer(best), written, 5 * n_cutoffs * n_queries + q, n_queries)
-
-
-@kernel
-def _counted(labels: Any, d: int, end: int, least: Any) -> Any:
-    """A word whose bits tell which of the next 64 documents count."""
-    if d + 64 <= labels.shape[0]:
-        bits = bits_at_least(pointer(labels), d, least)
-        return bits & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - min(end - d, 64)))
-    bits = np.uint64(0)
-    for i in range(d, end):
-        bits |= np.uint64(labels[i] >= least) << np.uint64(i - d)
-    return bits
-
-
-@kernel
-def _add_labels(labels: Any, d: int, stop: int, least: Any, counts: Any) -> None:
-    while d < stop:
-        bits = _counted(labels, d, stop, least)
-        while bits != 0:
-            counts[np.int64(labels[d + np.int64(trailing_zeros(bits))])] += 1
-            bits &= bits - np.uint64(1)
-        d += 64
-
-
-@kernel
-def ideal_of_labels(
-    label: Any, starts: Any, gain: Any, discount: Any, cutoffs: Any, histogram: Any, best: Any, out: Any
-) -> None:  # fmt: skip
-    """As `ideal_walk` for labels that are whole numbers, where gain[label] does not fall with the label. Nothing is sorted.
-
-    histogram is zero before and after; best has room for 8 more than the most documents of a query.
-    """
-    n_queries = starts.shape[0] - 1
-    y, counts, room, written = pointer(label), pointer(histogram), pointer(best), pointer(out)
-    for q in range(n_queries):
-        for i in range(starts[q], starts[q + 1]):
-            counts[np.int64(y[i])] += 1
-        _ideal(counts, gain, 0, pointer(discount), cutoffs, room, written, q, n_queries)
-
-
-@kernel
-def _ideal(counts: Any, gain: Any, rel: int, weight: Any, cutoffs: Any, best: Any, out: Any, place: int, step: int) -> Any:
-    """Sum the gains from the highest label down, and clear the histogram. Returns the number of relevant documents.
-
-    Eight gains are written for every label and the next label overwrites what is too much: no branch depends on how many there are.
-    """
-    n = n_relevant = np.int64(0)
-    for code in range(gain.shape[0] - 1, -1, -1):
-        m = counts[code]
-        for j in range(8):
-            best[n + j] = gain[code]
-        for j in range(8, m):
-            best[n + j] = gain[code]
-        n += m
-        n_relevant += m if code >= rel else 0
-        counts[code] = 0
-    total = 0.0
-    i = np.int64(0)
-    for c in range(cutoffs.shape[0]):
-        end = min(n, cutoffs[c])
-        while i < end:
-            total += best[i] * weight[i]
-            i += 1
-        out[place + c * step] = total
-    return n_relevant
