@@ -1,4 +1,4 @@
-"""Compiled kernels and the pool that runs them: the only module that imports numba.
+"""Compiled kernels and the pool that runs them: the only module, beside `_objects`, that imports numba.
 
 A kernel is a plain Python loop over arrays, marked ``@kernel``. Numba is imported at the first call and not before, so reading
 metric names or printing help costs nothing. With ``NUMBA_DISABLE_JIT=1`` the plain function runs instead, which is how the suite
@@ -50,9 +50,9 @@ class Intrinsic:
 class Kernel:
     """A function compiled on its first call. Helpers of the same file may be kernels too."""
 
-    def __init__(self, function: Callable[..., None]) -> None:
+    def __init__(self, function: Callable[..., None], *, nogil: bool = True) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
+        self.function, self.nogil = function, nogil
 
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)
@@ -77,12 +77,12 @@ class Kernel:
         self.function.__qualname__ = f"{self.function.__name__}.{INTRINSICS}"  # part of the cache's file names
         if self.function.__name__.startswith("_"):
             # A helper: LLVM passes an array as seven numbers, so a call that it does not inline costs more than a short loop.
-            return njit(nogil=True, error_model="numpy", forceinline=True)(self.function)
+            return njit(nogil=self.nogil, error_model="numpy", forceinline=True)(self.function)
         try:
-            compiled = njit(nogil=True, cache=True, error_model="numpy")(self.function)
+            compiled = njit(nogil=self.nogil, cache=True, error_model="numpy")(self.function)
         except RuntimeError as error:  # numba: "cannot cache function ...: no locator available"
             logger.debug("kernels are compiled anew in this process: %s", error)
-            compiled = njit(nogil=True, error_model="numpy")(self.function)
+            compiled = njit(nogil=self.nogil, error_model="numpy")(self.function)
         _forgive_unwritable_cache(compiled)
         return compiled
 

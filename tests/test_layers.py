@@ -25,6 +25,7 @@ LAYERS = (
     ("io", "ranking", "metrics", "reference"),
     ("evaluation",),
     ("replicates", "statistics", "batch", "per_query", "groups", "gains", "convention", "arrays"),
+    ("_objects",),
     ("errors", "_kernel"),
     ("_cached", "_fork"),
 )
@@ -46,7 +47,7 @@ UPWARD |= {("clicks", "report"), ("analysis", "report")}
 
 # Outside libraries and the only rooms that may import them. What stands under LATE is imported inside a function, never at a module's head.
 ROOMS = {
-    "numba": {"_kernel"},
+    "numba": {"_kernel", "_objects"},
     "click": {"cli"},
     "rich": {"report", "cli"},
     "matplotlib": {"report"},

@@ -68,6 +68,7 @@ def warm_up() -> WarmUp:
     for judgement, ranked in ((b"q 0 a 1\n", b"q Q0 a 1 0.5 t\n"), (b"q 0  a 0.1\n", b"q Q0  a 1 0.5 t\n")):
         evaluate_run(judgement, ranked, "AP", convention="fastrank")
     evaluate_run({"q": {"a": 1}}, Run.from_arrays(["q"], ["a"], [0.5]), "AP")
+    evaluate_run({"q": {"a": 1}}, {"q": {"a": 0.5}}, "AP")
     evaluate_run({"q": {"1": {"a": 1}}}, {"q": {"a": 0.5}}, [metric() for metric in families.values() if metric.grouped])
     kernels = {id(each): each for name, module in list(sys.modules.items()) if name.startswith("fastrank.") for each in _kernels_of(module)}
     stats = [each.compiled.stats for each in kernels.values() if hasattr(each.compiled, "stats")]

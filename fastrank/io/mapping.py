@@ -7,14 +7,13 @@ common) takes the general way over columns instead, which has the same bits and 
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, compress, repeat
-from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +24,14 @@ from fastrank.batch import QueryBatch
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.io.arrow import MOST_EXACT
+from fastrank.io.dicts import read_numbers
 from fastrank.io.join import Joined
 from fastrank.io.judgements import Qrels, Run
 
 Dicts = Mapping[Any, Any]
 
 _NOTHING: dict[Any, Any] = {}
-_WIDTH = 8
+_TABLES = {dict, defaultdict, Counter}
 
 
 def doubles(values: Iterable[Any], n: int) -> np.ndarray | None:
@@ -39,23 +39,21 @@ def doubles(values: Iterable[Any], n: int) -> np.ndarray | None:
 
     Packing is faster than NumPy, and stricter: NumPy reads numbers out of text and takes None for NaN.
     """
-    out = np.empty(n)
-    return out if _pack("d", out, 0, n, values) else None
+    return _packed("d", np.empty(n), values)
 
 
 def integers(values: Iterable[Any], n: int) -> np.ndarray | None:
     """n integers of any type as 64-bit integers; None when one is none, or too large: NumPy would cut off a fraction."""
-    out = np.empty(n, np.int64)
-    return out if _pack("q", out, 0, n, values) else None
+    return _packed("q", np.empty(n, np.int64), values)
 
 
-def _pack(kind: str, out: np.ndarray, place: int, n: int, values: Iterable[Any]) -> bool:
-    """Write n numbers from a place on; tells whether all are such."""
+def _packed(kind: str, out: np.ndarray, values: Iterable[Any]) -> np.ndarray | None:
+    """Fill an array with numbers; None when one is no such."""
     try:
-        struct.pack_into(f"{n}{kind}", out.data, place * _WIDTH, *values)
+        struct.pack_into(f"{len(out)}{kind}", out.data, 0, *values)
     except struct.error:
-        return False
-    return True
+        return None
+    return out
 
 
 # --- two dicts ------------------------------------------------------------------------------------------------------------------
@@ -79,7 +77,7 @@ def join_dicts(qrels: Dicts, run: Dicts, convention: Convention, *, skip_missing
         return frozen(column if all_kept else column[kept], column.dtype)
 
     def offsets(rows: np.ndarray) -> np.ndarray:
-        return frozen(np.append(0, np.cumsum(rows))[np.append(pair.listed[queries], pair.listed[-1])], np.int64)
+        return frozen(np.searchsorted(np.flatnonzero(rows), np.append(pair.listed[queries], pair.listed[-1])), np.int64)
 
     labels = pair.labels.astype(np.float32)
     if convention.labels != "float32" and not np.array_equal(labels, pair.labels):
@@ -127,57 +125,47 @@ class _Pair(NamedTuple):
         if not _are_plain(qrels, run):
             return None
         met = np.fromiter(map(run.__contains__, qrels), bool, len(qrels))
-        judged, ranked = list(qrels.values()), [run.get(query, _NOTHING) for query in qrels]
-        others = [run[query] for query in run.keys() - qrels.keys()]
+        judged, ranked = [_as_plain(each) for each in qrels.values()], [_as_plain(run.get(query, _NOTHING)) for query in qrels]
+        others = [_as_plain(run[query]) for query in run.keys() - qrels.keys()]
         kind = _kind_of_ids([*judged, *ranked, *others])
         if kind is None or not met.any():
             return None
-        listed, offsets = (np.append(0, np.cumsum(list(map(len, dicts)), dtype=np.int64)) for dicts in (judged, ranked))
-        labels = _read_labels(judged, int(listed[-1]))
-        reader = _ScoreReader(int(listed[-1]), int(offsets[-1]), _OTHERWISE[kind])
-        each = zip(judged, ranked, listed[:-1].tolist(), offsets[:-1].tolist(), strict=True)
-        if labels is None or not _are_legal(labels, convention) or not all(itertools.starmap(reader.read, each)):
+        listed, offsets, further = map(_begins, (judged, ranked, others))
+        read = read_numbers(judged, ranked, listed, offsets)
+        unjudged = read_numbers([_NOTHING] * len(others), others, np.zeros(len(others) + 1, np.int64), further)
+        if read is None or unjudged is None or not _are_legal(read.labels, convention):
             return None
-        unjudged = (doubles(documents.values(), len(documents)) for documents in others)
-        exact = convention.scores is None
-        scores: np.ndarray = reader.scores
-        found: np.ndarray = reader.found
-        if not all(_keep_their_order(numbers, exact) for numbers in chain((scores,), unjudged)):
+        most = MOST_EXACT if convention.scores is None else math.inf
+        if any(numbers.has_nan or numbers.largest >= most for numbers in (read, unjudged)):
             return None
-        if convention.scores == "float32" or _are_single(scores):
+        scores, found = read.scores, read.found
+        if convention.scores == "float32" or read.is_single:  # single precision is compared twice as fast
             with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, as in C
                 scores, found = scores.astype(np.float32), found.astype(np.float32)
-        return cls(list(qrels), met, judged, labels, found, listed, ranked, scores, offsets)
+        pair = cls(list(qrels), met, judged, read.labels, found, listed, ranked, scores, offsets)
+        return pair if pair.names_alike(_OTHERWISE[kind]) else None
+
+    def names_alike(self, otherwise: Callable[[list[Any]], Iterator[Any]]) -> bool:
+        """Whether no judged document that was not found is in the run after all, under a name of another type."""
+        absent = np.isnan(self.found)
+        for q in np.unique(np.searchsorted(self.listed, np.flatnonzero(absent), "right") - 1).tolist():
+            names = compress(self.judged[q], absent[self.listed[q] : self.listed[q + 1]].tolist())
+            try:
+                if self.ranked[q] and not self.ranked[q].keys().isdisjoint(otherwise(list(names))):
+                    return False
+            except (TypeError, ValueError):  # an id of another type, or one that cannot be written in another
+                return False
+        return True
 
 
-def _read_labels(judged: list[dict[Any, Any]], n: int) -> np.ndarray | None:
-    """The labels of all judged documents: mostly integers, which are read faster as such."""
-    whole = integers(chain.from_iterable(map(dict.values, judged)), n)
-    return doubles(chain.from_iterable(map(dict.values, judged)), n) if whole is None else whole.astype(np.float64)
+def _as_plain(documents: dict[Any, Any]) -> dict[Any, Any]:
+    """The same items in a dict that is nothing but its table: others may have an order of their own."""
+    return documents if type(documents) in _TABLES else dict(documents)
 
 
-class _ScoreReader:
-    """The scores of all ranked documents, and those of the judged ones, NaN where the run does not have them."""
-
-    def __init__(self, n_judged: int, n_ranked: int, otherwise: Callable[[list[Any]], Iterator[Any]]) -> None:
-        self.found, self.scores, self.otherwise = np.empty(n_judged), np.empty(n_ranked), otherwise
-
-    def read(self, judged: dict[Any, Any], ranked: dict[Any, Any], place: int, start: int) -> bool:
-        """Read one query, to write from a place and a start on. False when something is no number, or an id is of another type.
-
-        A dict is gone through while it is in the processor's cache: to come back to it costs more than what is done here.
-        """
-        if not _pack("d", self.scores, start, len(ranked), ranked.values()):
-            return False
-        own = list(map(ranked.get, judged, repeat(math.nan)))
-        _pack("d", self.found, place, len(own), own)
-        if not ranked or math.nan not in own:
-            return True
-        absent = list(compress(judged, map(is_, own, repeat(math.nan))))
-        try:
-            return ranked.keys().isdisjoint(self.otherwise(absent))
-        except (TypeError, ValueError):  # an id of another type, or one that cannot be written in another
-            return False
+def _begins(dicts: list[dict[Any, Any]]) -> np.ndarray:
+    """Where the documents of each begin when they are listed one after another."""
+    return np.append(0, np.cumsum(list(map(len, dicts)), dtype=np.int64))
 
 
 def _are_plain(qrels: Any, run: Any) -> bool:
@@ -199,23 +187,9 @@ def _are_legal(labels: np.ndarray, convention: Convention) -> bool:
     return bool(np.isfinite(labels).all()) and whole and (convention.negative_labels or not np.any(labels < 0))
 
 
-def _keep_their_order(scores: np.ndarray | None, exact: bool) -> bool:
-    """Whether all are numbers, and, where integers are to keep their order, none is beyond the last that doubles tell apart."""
-    if scores is None:
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = scores.sum()  # cheaper than looking for NaN
-    if not math.isfinite(total) and np.isnan(scores).any():
-        return False
-    if not exact or not len(scores) or max(-float(scores.min()), float(scores.max())) < MOST_EXACT:
-        return True
+def _keep_their_order(scores: np.ndarray) -> bool:
+    """Whether no integer is beyond the last that doubles tell apart. NaN is none."""
     return not np.any((np.abs(scores) >= MOST_EXACT) & np.isfinite(scores))
-
-
-def _are_single(scores: np.ndarray) -> bool:
-    """Whether all are of single precision, as models give them: they are compared twice as fast. The first few tell for most others."""
-    with np.errstate(over="ignore"):
-        return all(np.array_equal(part, part.astype(np.float32)) for part in (scores[:16], scores))
 
 
 # --- ids in other words ---------------------------------------------------------------------------------------------------------
@@ -322,7 +296,7 @@ def run_of(queries: Dicts, *, exact: bool) -> Run:
     is_beyond = scores is None
     if scores is None or np.isnan(scores).any():
         scores = read_each("run", "scores", queries, lambda score: score == score)
-    if exact and (is_beyond or not _keep_their_order(scores, exact)):
+    if exact and (is_beyond or not _keep_their_order(scores)):
         # Python compares numbers of all types exactly.
         plain = [value.item() if isinstance(value, np.generic) else value for value in given]
         place_of = {value: place for place, value in enumerate(sorted(set(plain)))}

@@ -320,13 +320,13 @@ def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
 
 def _settled_elsewhere(ranks: JudgedRanks, settle: Settle, rule: str) -> JudgedRanks:
     """Ask the owner of the ids where tied documents stand among those of their score: only the tied ones are asked for."""
-    tied = ranks.span > 1
-    query = np.repeat(np.arange(ranks.judged.n_queries), ranks.starts[1:] - ranks.starts[:-1])
-    rank = ranks.rank.copy()
-    for q in np.unique(query[tied]).tolist():
-        here = np.flatnonzero(tied & (query == q))
+    rank, order = ranks.rank.copy(), np.arange(len(ranks.rank))
+    tied = np.flatnonzero(ranks.span > 1)
+    query = np.searchsorted(ranks.starts, tied, "right") - 1
+    firsts = np.flatnonzero(np.diff(query, prepend=-1))
+    for q, here in zip(query[firsts].tolist(), np.split(tied, firsts[1:]), strict=True):
         rank[here] += settle(ranks.judged.first + q, ranks.row[here] + ranks.judged.found_base, rule)
-    order = np.lexsort((rank, query))
+        order[here] = here[np.argsort(rank[here])]  # those of one score stand together: nobody else changes places
     return replace(ranks, rank=rank[order], span=np.ones_like(rank), label=ranks.label[order], row=ranks.row[order], shared=False)
 
 
