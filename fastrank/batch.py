@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrank._cached import cached_property
-from fastrank.arrays import as_array, frozen, label_array, label_codes, score_array, sizes_between
+from fastrank.arrays import INT64, as_array, frozen, label_array, label_codes, score_array, sizes_between
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.groups import Groups
@@ -170,33 +170,37 @@ def make_batch(
         ids, bounds, order, regrouped = group_ids(query_ids, n)
     else:
         bounds, longest = _bounds(offsets, sizes, n)
-    rows = _Rows(label, unjudged, score, absent, order)
-    place = _Place(bounds, ids, order, source_row)
+    ungrouped = n >= LIKELY_UNGROUPED and label.ndim == 1 and not n_given
+    if label.ndim > 1 or order is not None:
+        label, unjudged, score, absent = _flat(label, order), _flat(unjudged, order), _flat(score, order), _flat(absent, order)
     return _lay_out(
-        rows,
+        _Rows(label, unjudged, score, absent),
         bounds,
-        place,
+        _Place(bounds, ids, order, source_row),
         convention,
         judged_only,
         doc_ids,
         longest,
         query_ids=ids,
-        weights=weights_of_queries(weights, bounds, order),
-        by=slices_of_queries(by, bounds, order),
+        weights=None if weights is None else weights_of_queries(weights, bounds, order),
+        by=None if by is None else slices_of_queries(by, bounds, order),
         regrouped=regrouped,
-        ungrouped=label.ndim == 1 and not n_given and n >= LIKELY_UNGROUPED,
+        ungrouped=ungrouped,
     )
 
 
-class _Rows:
+def _flat(column: Any, order: np.ndarray | None) -> Any:
+    """A column in the order of its queries."""
+    return column if column is None else column.ravel() if order is None else column.ravel()[order]
+
+
+class _Rows(NamedTuple):
     """The columns as given, flat, in the order of their queries."""
 
-    def __init__(self, label: Any, unjudged: Any, score: Any, absent: Any, order: np.ndarray | None) -> None:
-        def flat(array: Any) -> Any:
-            return array.ravel() if order is None else array.ravel()[order]
-
-        self.label, self.score = flat(label), None if score is None else flat(score)
-        self.unjudged, self.absent = None if unjudged is None else flat(unjudged), None if absent is None else flat(absent)
+    label: np.ndarray
+    unjudged: np.ndarray | None
+    score: np.ndarray | None
+    absent: np.ndarray | None
 
 
 class _Place(NamedTuple):
@@ -245,13 +249,13 @@ def _lay_out(
         set_aside = judged & ~retrieved
         kept = retrieved & judged & (label >= 0 if pool_only else True) if judged_only else retrieved
 
-    def take(array: Any) -> Any:
-        return array if array is None or kept is None else array[kept]
+    def take(array: np.ndarray) -> np.ndarray:
+        return array if kept is None else array[kept]
 
     batch = QueryBatch(
         frozen(take(label), label.dtype),
         None if score is None else frozen(take(score), score.dtype),
-        frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), np.int64),
+        frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), INT64),
         unretrieved_labels=None if set_aside is None else frozen(label[set_aside], label.dtype),
         unretrieved_offsets=None if set_aside is None else frozen(_bounds_of_kept(set_aside, bounds), np.int64),
         doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(np.flatnonzero(kept))),
@@ -274,7 +278,7 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
-    if rows.unjudged is None and label.size and (found := label_codes(label)) is not None:
+    if rows.unjudged is None and len(label) and (found := label_codes(label)) is not None:
         return found
     judged = label if rows.unjudged is None else label[~rows.unjudged]
     smallest, largest = (float(judged.min()), float(judged.max())) if judged.size else (0.0, 0.0)
@@ -295,7 +299,7 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple
 
 def _checked_scores(given: np.ndarray, absent: np.ndarray | None, convention: Convention, place: Callable[[], _Place]) -> np.ndarray:
     score = score_array(given)
-    if score.dtype.kind == "f" and score.size and math.isnan(np.minimum.reduce(score)):
+    if score.dtype.kind == "f" and score.size and math.isnan(score.item(score.argmax())):  # NaN counts as the largest
         wrong = np.isnan(score)
         if absent is None or np.any(wrong & ~absent):
             where = place()(_first(wrong, absent))
@@ -330,7 +334,7 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> tuple[np.ndarray, int | None]:
         if wrong.any():
             raise InputError(f"{name} must be whole numbers: {name}[{_first(wrong, None)}] is not.")
         array = np.clip(array, -_FAR, _FAR)
-    counts = array.astype(np.int64, copy=False)
+    counts = frozen(array, INT64)
     if sizes is not None:
         if np.any(counts < 0):
             place = _first(counts < 0, None)
@@ -347,9 +351,9 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> tuple[np.ndarray, int | None]:
         i = _first(counts[1:] < counts[:-1], None) + 1
         where = f"offsets[{i}] = {counts[i]} < offsets[{i - 1}] = {counts[i - 1]}"
         raise InputError(f"offsets must not decrease: {where}. For group sizes use sizes=.")
-    if counts[0] != 0:
+    if counts.item(0) != 0:
         raise InputError(f"offsets must begin with 0: offsets[0] = {counts[0]}. For group sizes use sizes=.")
-    if counts[-1] != n:
+    if counts.item(-1) != n:
         raise InputError(f"offsets must end with the number of documents, {n}: offsets[{counts.size - 1}] = {counts[-1]}.")
     return counts, most
 
@@ -442,7 +446,8 @@ def _checked_ids(doc_ids: Any, bounds: np.ndarray, place: _Place) -> pa.Array:
 
 def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:
     """Other scores for the documents of a batch, checked and frozen."""
-    if score.size != int(batch.offsets[-1]):
-        raise InputError(f"scores must have one entry a document, {int(batch.offsets[-1])}, not {score.size}.")
+    n_documents = batch.offsets.item(-1)
+    if score.size != n_documents:
+        raise InputError(f"scores must have one entry a document, {n_documents}, not {score.size}.")
     flat = score if score.ndim == 1 else score.ravel()
     return _checked_scores(flat, None, convention, lambda: _Place(batch.offsets, batch.query_ids))

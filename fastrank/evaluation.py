@@ -185,7 +185,7 @@ class Evaluation:
         self.no_relevant = tuple(no_relevant)
         self.query_ids = query_ids
         self.weights = weights
-        self.by = dict(by or {})
+        self.by = dict(by) if by else {}
         self._notes = notes
         self.bounds = bounds
         # The mean of each metric in each resample of a Poisson bootstrap, float64[n_resamples, n_metrics].

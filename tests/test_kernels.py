@@ -35,7 +35,7 @@ METRICS = "nDCG@10,RR,AP,ERR@5,AUC,Bpref,Concordance,PNormPush,RBP,Rprec"
 
 
 # How many argument types each kernel may have: labels come in five widths, scores in three; everything else in one.
-SIGNATURES = {"mark_counted": 5, "list_counted": 5, "walk_in_order": 2, "narrow": 4, "rank_shared": 3, "rank_input": 3, "rank_docid": 3}
+SIGNATURES = {"list_counted": 5, "walk_in_order": 2, "narrow": 4, "rank_by_count": 3, "place_input": 3, "place_docid": 3}
 
 
 @pytest.mark.compiled

@@ -170,12 +170,12 @@ class LabelledQueries:
         threads: int | None = None,
     ) -> Evaluation:
         """Judge these labels under new scores, one per document in the order of the labels. Options and errors as `fr.evaluate`."""
-        threads = check_threads(threads)
+        threads = threads if threads is None else check_threads(threads)
         plan = make_plan(metrics, self._named, ties=ties, no_relevant=no_relevant, depth=depth, bounds=bounds)
         score, absent = as_array("scores", scores, ordinal=self.convention.scores is None)
         if absent is not None:
             raise InputError("scores must not be null here: LabelledQueries keeps one list of documents. Use evaluate().")
-        blocks = self._blocks(plan)
+        blocks = self._kept.get(plan) or self._blocks(plan)
         work = Run(plan, self._batch, check_scores(self._batch, score, plan.convention))
         if len(blocks) == 1:
             work.block(blocks[0])
@@ -190,9 +190,6 @@ class LabelledQueries:
 
     def _blocks(self, plan: Plan) -> list[Judged]:
         """What the labels say under a plan, found at its first use."""
-        blocks = self._kept.get(plan)
-        if blocks is None:
-            plan.check(self._batch)
-            cuts = query_blocks(self._batch.offsets, BLOCK)
-            blocks = self._kept[plan] = [Judged(self._batch, first, last, plan.least) for first, last in cuts]
-        return blocks
+        plan.check(self._batch)
+        blocks = [Judged(self._batch, first, last, plan.least) for first, last in query_blocks(self._batch.offsets, BLOCK)]
+        return self._kept.setdefault(plan, blocks)

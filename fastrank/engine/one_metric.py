@@ -22,7 +22,7 @@ def judge(
     metric: type[Metric], k: Cutoffs, parameters: dict[str, Any], labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any
 ) -> np.ndarray:
     """A metric family over arrays, at each cutoff asked for: float64[n_queries], or a column a cutoff for a sequence of them."""
-    several = not isinstance(k, _ONE) and isinstance(k, Sequence | np.ndarray)
+    several = k is not None and not isinstance(k, _ONE) and isinstance(k, Sequence | np.ndarray)
     given: Any = k
     ks = tuple(given) if several else (given,)
     if not ks:

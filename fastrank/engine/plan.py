@@ -80,13 +80,16 @@ class Plan:
 
         for metric in self.metrics:
             metric.check_labels(batch.largest_label, distinct)
-            rule = f"{metric.family} under the {self.convention.name} convention takes"
             if metric.family in self.convention.no_negative and batch.smallest_label < 0:
                 cure = "Set them to 0, or mask the labels of unjudged documents."
-                raise InputError(f"{rule} no labels below 0, not {batch.smallest_label:g}. {cure}")
+                raise InputError(f"{self._takes(metric)} no labels below 0, not {batch.smallest_label:g}. {cure}")
             if metric.family in self.convention.binary_only and not np.isin(distinct(), (0.0, 1.0)).all():
                 wrong = distinct()[~np.isin(distinct(), (0.0, 1.0))][0]
-                raise InputError(f"{rule} labels 0 and 1 only, not {wrong:g}. Binarise the labels, or use another convention.")
+                cure = "Binarise the labels, or use another convention."
+                raise InputError(f"{self._takes(metric)} labels 0 and 1 only, not {wrong:g}. {cure}")
+
+    def _takes(self, metric: Metric) -> str:
+        return f"{metric.family} under the {self.convention.name} convention takes"
 
 
 def make_plan(
@@ -100,6 +103,8 @@ def make_plan(
     bounds: bool = False,
 ) -> Plan:
     """Fill the metrics and group them. The same call again costs a look-up: training loops ask a thousand times."""
+    if type(metrics) is str and type(convention) is str and depth is None:  # what a training loop asks a thousand times
+        return _make_plan((metrics,), (), convention, ties, no_relevant, None, bool(judged_only), bool(bounds))
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1):
         raise InputError(f"depth must be a whole number from 1 up, not {depth!r}.")
     if not isinstance(convention, Convention):

@@ -86,7 +86,7 @@ class Run:
     def _settle(self, column: int, view: View, out: np.ndarray) -> None:
         """Write a metric of each query, the rule for queries with nothing to find applied."""
         metric, fill = self.plan.metrics[column], self.plan.fills[column]
-        out[:] = metric.values(view)
+        out[...] = metric.values(view)
         if fill is not None:
             kept = view.judged.kept
             rows = kept.get(("settled", column))

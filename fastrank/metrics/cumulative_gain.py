@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from fastrank.metrics.view import View
 
 
+_ONE = np.array(1.0)  # NumPy takes longer to make one than to compare a hundred numbers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gained(Metric):
     """A metric of the gains of documents."""
@@ -174,7 +177,7 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
         assert self.discount is not None
         ratio = view.divided_by_ideal(view.columns(self._request).dcg, self.gain, self.discount, self.k)
         # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
-        return np.minimum(ratio, 1.0)
+        return np.minimum(ratio, _ONE)
 
     def work(self, ranking: Ranking) -> Work:
         ideal = self._ideal_terms(ranking)

@@ -60,6 +60,9 @@ class Walk(NamedTuple):
     cutoffs: tuple[Cutoff, ...]
 
 
+# The lowest relevant label, gains by label, discounts, and cutoffs with their stride.
+Terms = tuple[float, np.ndarray, np.ndarray, np.ndarray, int]
+
 _NO_IDEALS = frozen(np.empty(0), FLOAT64)
 
 # Which walk answers a request, and at which of its cutoffs.
@@ -159,36 +162,43 @@ class View:
         found, place = self._answers[request]
         made = self._made.get(found)
         if made is None:
-            rel = np.inf if found.rel is None else found.rel
             if self._is_in_order(found):
-                made = self._walk_in_order(found, rel)
+                made = self._walk_in_order(found, np.inf if found.rel is None else found.rel)
             else:
-                made = self._walk(rel, found.gain, found.discount, self.limits(found.cutoffs))
+                made = self._walk(found.gain, self._terms_of(found))
             self._made[found] = made
         return Columns(made, place)
 
     def at(self, limits: np.ndarray, rel: float) -> Columns:
         """A walk with a cutoff of its own for each query, for metrics that cut at a number of relevant documents."""
         limits = limits if self.depth is None else np.minimum(limits, self.depth)
-        return Columns(self._walk(rel, None, None, (limits.reshape(-1, 1), 1)), 0)
+        return Columns(self._walk(None, (rel, gain_table(None, self.judged.codes), self.discounts("zipf"), limits.reshape(-1, 1), 1)), 0)
 
-    def _walk(self, rel: float, gain: Gain | None, discount: Discount | None, limits: tuple[np.ndarray, int]) -> np.ndarray:
+    def _terms_of(self, walk: Walk) -> Terms:
+        """What a walk needs besides the ranks. Kept beside the labels, except for cutoffs that depend on what is retrieved."""
+        key, kept = ("terms", walk, self.depth), self.judged.kept
+        terms: Terms | None = kept.get(key)
+        if terms is None:
+            rel, table = np.inf if walk.rel is None else walk.rel, self.discounts(walk.discount or "zipf")
+            terms = rel, gain_table(walk.gain, self.judged.codes), table, *self.limits(walk.cutoffs)
+            if type(walk.cutoffs[0]) is not Fraction:
+                kept[key] = terms
+        return terms
+
+    def _walk(self, gain: Gain | None, terms: Terms) -> np.ndarray:
         ranks, judged = self.ranks, self.judged
+        rel, gains, discount, cutoffs, stride = terms
         by_label = judged.codes > 0
-        if by_label:
-            gains = gain_table(gain, judged.codes)
-        else:
+        if not by_label:
             gains = frozen(np.zeros(len(ranks.label)) if gain is None else judged.gains(ranks.label, gain), FLOAT64)
-        table = discounts(discount or "zipf", self._n_ranks)
-        cutoffs, stride = limits
-        shape = (5, cutoffs.shape[1], self.n_queries)
-        out = np.empty(math.prod(shape))
+        n_cutoffs = cutoffs.shape[1]
+        out = np.empty(5 * n_cutoffs * self.n_queries)
         if ranks.shared:
             spans = (ranks.rank, ranks.span, gains, by_label, ranks.label, ranks.starts)
-            walk_ties(*spans, rel, table, cutoffs, stride, out, own_lines(2))
+            walk_ties(*spans, rel, discount, cutoffs, stride, out, own_lines(2))
         else:
-            walk_placed(ranks.rank, gains, by_label, ranks.label, ranks.starts, rel, table, cutoffs, stride, out)
-        return out.reshape(shape)
+            walk_placed(ranks.rank, gains, by_label, ranks.label, ranks.starts, rel, discount, cutoffs, stride, out)
+        return out.reshape(5, n_cutoffs, self.n_queries)
 
     def _is_in_order(self, walk: Walk) -> bool:
         """Whether a walk may go down the labels themselves: they stand in rank order, are small whole numbers, and none is elsewhere.
