@@ -65,9 +65,10 @@ ROOMS = {
     "transformers": {"training"},
     "sentence_transformers": {"training"},
     "pyspark": {"distributed"},
+    "ray": {"distributed"},
     "pickle": set(),
 }
-LATE = {"numba", "scipy", "matplotlib", "pandas", "polars", "lightgbm", "xgboost", "catboost", "sklearn", "torch", "pyspark"}
+LATE = {"numba", "scipy", "matplotlib", "pandas", "polars", "lightgbm", "xgboost", "catboost", "sklearn", "torch", "pyspark", "ray"}
 LATE |= {"torchmetrics", "jax", "keras", "transformers", "sentence_transformers"}
 # Modules that are nothing without their library, and say so when it is missing: what they define is made of its classes.
 OF_A_LIBRARY = {

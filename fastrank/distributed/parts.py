@@ -41,7 +41,12 @@ class Job:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        return Roles(self.query, self.label, (self.score,), self.doc, self.weight, self.by).columns
+        return self.roles.columns
+
+    @property
+    def roles(self) -> Roles:
+        """The columns by what they are."""
+        return Roles(self.query, self.label, (self.score,), self.doc, self.weight, self.by)
 
     def evaluator(self) -> Evaluator:
         """An empty one. It takes one thread: the engine gives a processor to each part."""
@@ -57,8 +62,18 @@ class Job:
         first = next(batches, None)
         if first is None:
             return self.evaluator()
-        roles = Roles(self.query, self.label, (self.score,), self.doc, self.weight, self.by)
-        return self._evaluate(Ascending("a partition of the data frame", first.schema, itertools.chain([first], batches), roles))
+        return self._evaluate(Ascending("a partition of the data frame", first.schema, itertools.chain([first], batches), self.roles))
+
+    def select(self, table: pa.Table) -> pa.Table:
+        """The columns that are read, if they are there and of types that can play their parts."""
+        self.roles.check_names(table.column_names, "the dataset")
+        table = table.select(self.columns)
+        self.roles.check_types(table.schema)
+        return table
+
+    def evaluate_rows(self, table: pa.Table) -> Evaluator:
+        """Evaluate all rows of each of some queries, in any order."""
+        return self._evaluate(table)
 
     def _evaluate(self, table: Any) -> Evaluator:
         roles: dict[str, Any] = {"query": self.query, "label": self.label, "scores": [self.score]}

@@ -45,6 +45,19 @@ class RunJob:
             self._add(made, table)
         return made
 
+    @property
+    def query(self) -> str:
+        """The column of query ids."""
+        return QUERY
+
+    def select(self, table: pa.Table) -> pa.Table:
+        """The columns that are read."""
+        return table.select([QUERY, DOC, LABEL, SCORE, JUDGED])
+
+    def evaluate_rows(self, table: pa.Table) -> Evaluator:
+        """Evaluate all rows of each of some queries, in any order."""
+        return self.evaluate(iter(table.sort_by(QUERY).to_batches()))
+
     def _add(self, made: Evaluator, table: pa.Table) -> None:
         is_judged = table.column(JUDGED)
         qrels, run = (table.filter(side).drop_columns(other) for side, other in ((is_judged, SCORE), (pc.invert(is_judged), LABEL)))
