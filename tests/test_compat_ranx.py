@@ -253,6 +253,20 @@ def test_what_is_saved_is_read_back(tmp_path: Path, name: str) -> None:
     assert len(again) == 2
 
 
+@pytest.mark.parametrize("name", ["x.json", "x.trec", "x.gz", "x.parquet"])
+def test_what_goes_wrong_while_saving_leaves_the_old_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    ours.Qrels(QRELS).save(path)
+    old = path.read_bytes()
+    # A lone surrogate has no bytes in UTF-8, which is noticed when the file is written.
+    with pytest.raises(UnicodeEncodeError):
+        ours.Qrels({**QRELS, "q_\ud800": {"d": 1}}).save(path)
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InputError, match="cannot be written: there is no directory"):
+        ours.Qrels(QRELS).save(tmp_path / "none" / name)
+
+
 def test_a_kind_overrules_the_extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ours.Run(RUN, "t").save("run", kind="trec")

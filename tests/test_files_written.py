@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
+import signal
 import stat
 import subprocess
 import sys
@@ -65,6 +68,53 @@ def test_what_goes_wrong_leaves_what_was_there(error: BaseException, tmp_path: P
         write_files({old: lambda file: file.write(b"complete"), new: fail})
     assert old.read_text() == "old"
     assert list(tmp_path.iterdir()) == [old]
+
+
+def test_a_kill_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    program = """
+import os, signal, sys
+from fastrank.io.atomic import write_file
+
+def half(file):
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_file(sys.argv[1], half)
+"""
+    done = subprocess.run([sys.executable, "-c", program, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+def opened_for_writing(tree: ast.AST) -> Iterator[int]:
+    """Lines of calls that open a file to write it, or write one by its path."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        modes = [each.value for each in (*node.args, *(word.value for word in node.keywords)) if isinstance(each, ast.Constant)]
+        if name == "open" and any(re.fullmatch("[rbt]*[wax+][rbt+]*", str(mode)) for mode in modes):
+            yield node.lineno
+        if name in ("write_text", "write_bytes", "to_csv", "to_parquet") and isinstance(node.func, ast.Attribute):
+            yield node.lineno
+
+
+def test_every_file_goes_through_the_one_door() -> None:
+    package = Path(fr.__file__).parent
+    # The door itself; and what goes into a temporary folder, for another program to read.
+    allowed = {"io/atomic.py", "verification/peers.py"}
+    found = [
+        f"{path.relative_to(package)}:{line}"
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).as_posix() not in allowed
+        for line in opened_for_writing(ast.parse(path.read_text()))
+    ]
+    assert found == []
+    seen = "open(p, 'w'); gzip.open(p, mode='wt'); p.open('xb'); p.write_text('x'); open(p); open(p, 'rb'); write_text(p, 'x')"
+    assert len(list(opened_for_writing(ast.parse(seen)))) == 4
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import fastrank.io.judgements as judgements
+from fastrank.io.atomic import write_file, write_text
 from fastrank.io.mapping import qrels_of, run_of
 
 Dicts = dict[str, dict[str, Any]]
@@ -126,23 +127,25 @@ class _Scored(abc.ABC):
         return pd.DataFrame(self._table())
 
     def save(self, path: str | os.PathLike[str] | None = None, kind: str | None = None) -> None:
-        """Write it as JSON, TREC text or Parquet: by the extension (.json; .trec, .txt; .parquet, .parq), or as `kind` says."""
+        """Write it as JSON, TREC text or Parquet: by the extension (.json; .trec, .txt; .parquet, .parq), or as `kind` says.
+
+        The file is written whole or not at all. One that cannot be written is an `InputError`.
+        """
         path = f"{self.what}.json" if path is None else path
         kind = _kind_of(path, kind)
         if kind == "parquet":
             import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.table(self._table()), path)
+            write_file(path, lambda file: pq.write_table(pa.table(self._table()), file))
         elif kind == "json":
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(self._held(), file, indent=2, ensure_ascii=False)
-        else:
+            write_text(path, json.dumps(self._held(), indent=2, ensure_ascii=False))
+        elif kind == "gz":
             import gzip
 
-            opened: Any = gzip.open(path, "wt", encoding="utf-8") if kind == "gz" else open(path, "w", encoding="utf-8")  # noqa: SIM115
-            with opened as file:
-                file.write("\n".join(self._lines()))
+            write_file(path, lambda file: file.write(gzip.compress("\n".join(self._lines()).encode())))
+        else:
+            write_text(path, "\n".join(self._lines()))
 
     @abc.abstractmethod
     def _lines(self) -> Iterable[str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastrank.io.atomic import write_text
+
 _LABELS = {
     "hits": "Hits",
     "hit_rate": "Hit Rate",
@@ -165,9 +167,8 @@ class Report:
         return pd.DataFrame({"model_names": self.model_names, **columns})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, indent=4)
+        """Write `to_dict` as JSON, whole or not at all. A file that cannot be written is an `InputError`."""
+        write_text(path, json.dumps(self.to_dict(), indent=4))
 
     def print_results(self) -> None:
         """Print the scores as JSON."""
