@@ -36,7 +36,7 @@ def gathered(blocks: list[pa.Table], job: Any = JOB, *, is_whole: bool = False, 
     return found, found.split()
 
 
-@pytest.mark.parametrize("n_blocks", [1, 2, 7, 64, 4000])
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 64])
 def test_blocks_in_any_order_are_joined_at_their_edges(n_blocks: int) -> None:
     blocks = cut(TABLE, n_blocks)
     np.random.default_rng(n_blocks).shuffle(blocks)  # type: ignore[arg-type]
@@ -44,6 +44,13 @@ def test_blocks_in_any_order_are_joined_at_their_edges(n_blocks: int) -> None:
     assert why_not is None
     assert len(found) == n_blocks
     assert bits(found.merged().result()) == bits(WHOLE)
+
+
+def test_blocks_of_single_rows() -> None:
+    few = TABLE.slice(0, 60)
+    found, why_not = gathered(cut(few, 60))
+    assert why_not is None
+    assert bits(found.merged().result()) == bits(fr.evaluate_table(few, METRICS, **OPTIONS))
 
 
 def test_the_order_of_arrival_shows_nowhere() -> None:
