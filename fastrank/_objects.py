@@ -23,13 +23,13 @@ def object_kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function, nogil=False)
 
 
-def _build(name: str, result: str, *arguments: str) -> Any:
+def _build(name: str, result: str, arguments: str, *_modules: Any) -> Any:
     """A function of the C interface. A place is a pointer to an address or an index."""
     from numba import types
 
     address = types.intp
     kinds = {"address": address, "place": types.CPointer(address), "int": types.intc, "int64": types.int64, "double": types.float64}
-    return types.ExternalFunction(name, {**kinds, "nothing": types.void}[result](*[kinds[each] for each in arguments]))
+    return types.ExternalFunction(name, {**kinds, "nothing": types.void}[result](*[kinds[each] for each in arguments.split()]))
 
 
 # What they do, in Python.
@@ -78,6 +78,14 @@ def _integer_of(address: Any) -> Any:
     return _packed("q", address)
 
 
+def _text_length(address: Any) -> int:
+    """The length of a text; an error when it is none."""
+    global _occurred
+    text = _object(address)
+    _occurred |= not isinstance(text, str)
+    return len(text) if isinstance(text, str) else -1
+
+
 def _error_occurred() -> int:
     """Whether there is an exception (its type's address), 0 when there is none."""
     return int(_occurred)
@@ -89,9 +97,10 @@ def _clear_error() -> None:
     _occurred = False
 
 
-next_item = Intrinsic(_next_item, functools.partial(_build, "PyDict_Next", "int", "address", "place", "place", "place"))
-item_of = Intrinsic(_item_of, functools.partial(_build, "PyDict_GetItem", "address", "address", "address"))
+next_item = Intrinsic(_next_item, functools.partial(_build, "PyDict_Next", "int", "address place place place"))
+item_of = Intrinsic(_item_of, functools.partial(_build, "PyDict_GetItem", "address", "address address"))
 double_of = Intrinsic(_double_of, functools.partial(_build, "PyFloat_AsDouble", "double", "address"))
 integer_of = Intrinsic(_integer_of, functools.partial(_build, "PyLong_AsLongLong", "int64", "address"))
-error_occurred = Intrinsic(_error_occurred, functools.partial(_build, "PyErr_Occurred", "address"))
-clear_error = Intrinsic(_clear_error, functools.partial(_build, "PyErr_Clear", "nothing"))
+text_length = Intrinsic(_text_length, functools.partial(_build, "PyUnicode_GetLength", "address", "address"))
+error_occurred = Intrinsic(_error_occurred, functools.partial(_build, "PyErr_Occurred", "address", ""))
+clear_error = Intrinsic(_clear_error, functools.partial(_build, "PyErr_Clear", "nothing", ""))

@@ -43,6 +43,7 @@ def test_what_is_read_is_what_the_dicts_hold(pairs: list[tuple[dict[Any, Any], d
     np.testing.assert_array_equal(found.labels, [float(label) for judged, _ in pairs for label in judged.values()])
     np.testing.assert_array_equal(found.scores, scores)
     np.testing.assert_array_equal(found.found, [float(ranked.get(name, math.nan)) for judged, ranked in pairs for name in judged])
+    assert not any(found.all_text[q] and {*map(type, [*judged, *ranked])} - {str} for q, (judged, ranked) in enumerate(pairs))
     assert found.has_nan == any(map(math.isnan, scores))
     assert found.largest == max(map(abs, filter(math.isfinite, scores)), default=0.0)
     with np.errstate(over="ignore"):
@@ -96,6 +97,30 @@ def test_keys_that_do_not_compare_are_in_no_dict() -> None:
     found = read(({Odd("a"): 1}, {"a": 2}))
     assert found is not None
     assert np.isnan(found.found).tolist() == [True]
+
+
+def test_names_are_looked_at_where_many_documents_are_absent() -> None:
+    run: dict[Any, Any] = {f"d{d}": d for d in range(100)}
+    for n_absent, judged, ranked, all_text in (
+        (50, {}, run, True),
+        (1, {}, run, False),  # not worth looking at
+        (50, {7: 1}, run, False),
+        (50, {}, run | {b"d3": 1}, False),
+    ):
+        found = read(({f"x{d}": 1 for d in range(n_absent)} | judged, ranked))
+        assert found is not None
+        assert found.all_text.tolist() == [all_text]
+        assert not error_occurred()
+
+
+@pytest.mark.parametrize("n_absent", [1, 50])
+@pytest.mark.parametrize("twins", [("7", 7), ("7", b"7"), (7, "7"), (b"7", "7")])
+def test_a_document_under_another_type_of_name_is_found_however_many_are_absent(n_absent: int, twins: tuple[Any, Any]) -> None:
+    """An id of another type than the first is an error, and no document that the run does not have."""
+    for absent in ({}, {f"x{d}": 0 for d in range(n_absent)}):
+        qrels = {"q": absent | {twins[0]: 1}}
+        run = {"q": {f"d{d}": d for d in range(100)} | {twins[1]: 1}}
+        assert not is_short(qrels, run)
 
 
 def test_nothing_is_held_on_to() -> None:

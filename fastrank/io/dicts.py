@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrank._kernel import kernel, pointer, query_blocks
-from fastrank._objects import clear_error, double_of, error_occurred, integer_of, item_of, next_item, object_kernel
+from fastrank._objects import clear_error, double_of, error_occurred, integer_of, item_of, next_item, object_kernel, text_length
 
 # Documents read in one go, in a few milliseconds: Ctrl-C and other threads wait for as long.
 AT_ONCE = 262_144
+
+# To look at every name of a run costs as much as spelling one in so many anew.
+NAMES = 32
 
 # Places in what a kernel tells of the numbers: failures, labels that are no integers, NaNs, numbers that no float32 holds.
 FAILED, NOT_WHOLE, NOT_NUMBERS, NOT_SINGLE = 0, 1, 2, 3
@@ -25,12 +28,14 @@ class Numbers(NamedTuple):
     """Numbers of dicts, one query's after another.
 
     labels and found are of the judged documents: their labels, and their scores, NaN where the run does not have them; scores are of
-    all documents of the run. has_nan and largest (the largest finite size) and is_single (float32 holds each) tell of `scores`.
+    all documents of the run. all_text: whether a query's documents are known to have names of text on both sides; only where many are
+    absent is that looked at. has_nan and largest (the largest finite size) and is_single (float32 holds each) tell of `scores`.
     """
 
     labels: np.ndarray
     found: np.ndarray
     scores: np.ndarray
+    all_text: np.ndarray
     has_nan: bool
     largest: float
     is_single: bool
@@ -42,7 +47,7 @@ def read_numbers(judged: list[dict[Any, Any]], ranked: list[dict[Any, Any]], lis
     Query q's judgements go to listed[q] and on, its scores to offsets[q] and on. The dicts must iterate as plain ones do.
     """
     addresses = [np.fromiter(map(id, dicts), np.intp, len(dicts)) for dicts in (judged, ranked)]
-    columns = np.empty(int(listed[-1])), np.empty(int(listed[-1])), np.empty(int(offsets[-1]))
+    columns = np.empty(int(listed[-1])), np.empty(int(listed[-1])), np.empty(int(offsets[-1])), np.zeros(len(judged), bool)
     room, told, largest = np.zeros(3, np.intp), np.zeros(4, np.int64), np.zeros(1)
     for first, last in query_blocks(offsets, AT_ONCE):
         read_dicts(*addresses, listed, offsets, first, last, room, *columns, told, largest)
@@ -54,7 +59,7 @@ def read_numbers(judged: list[dict[Any, Any]], ranked: list[dict[Any, Any]], lis
 @object_kernel
 def read_dicts(
     judged: Any, ranked: Any, listed: Any, offsets: Any, first: int, last: int,
-    room: Any, labels: Any, found: Any, scores: Any, told: Any, largest: Any,
+    room: Any, labels: Any, found: Any, scores: Any, all_text: Any, told: Any, largest: Any,
 ) -> None:  # fmt: skip
     """Read queries first ... last - 1, given the addresses of their dicts.
 
@@ -65,22 +70,28 @@ def read_dicts(
         _read_judgements(judged[q], ranked[q], listed[q], listed[q + 1], room, labels, found, told)
         if told[FAILED]:
             return
+        absent = 0
+        for i in range(listed[q], listed[q + 1]):
+            absent += np.isnan(found[i])
+        if NAMES * absent > offsets[q + 1] - offsets[q]:
+            all_text[q] = _are_text(judged[q], room) and _are_text(ranked[q], room)
 
 
 @kernel
 def _read_ranking(ranked: int, start: int, stop: int, room: Any, scores: Any, told: Any, largest: Any) -> None:
     position, key, value, failed = pointer(room[0:1]), pointer(room[1:2]), pointer(room[2:3]), pointer(told)
     room[0] = 0
-    i = start
+    i, most, n_nan, n_fine = start, largest[0], 0, 0
     while next_item(ranked, position, key, value) and i < stop:
         score = _double(room[2], failed)
         scores[i] = score
         i += 1
-        size = abs(score)
-        if largest[0] < size < math.inf:
-            largest[0] = size
-        told[NOT_NUMBERS] += score != score
-        told[NOT_SINGLE] += np.float64(np.float32(score)) != score
+        most = abs(score) if most < abs(score) < math.inf else most
+        n_nan += score != score
+        n_fine += np.float64(np.float32(score)) != score
+    largest[0] = most
+    told[NOT_NUMBERS] += n_nan
+    told[NOT_SINGLE] += n_fine
     if i < stop:  # a number's own conversion has changed the dict
         told[FAILED] = 1
 
@@ -101,6 +112,17 @@ def _read_judgements(judged: int, ranked: int, start: int, stop: int, room: Any,
         i += 1
     if i < stop:
         told[FAILED] = 1
+
+
+@kernel
+def _are_text(table: int, room: Any) -> Any:
+    position, key, value = pointer(room[0:1]), pointer(room[1:2]), pointer(room[2:3])
+    room[0] = 0
+    while next_item(table, position, key, value):
+        if text_length(room[1]) < 0:
+            clear_error()
+            return False
+    return True
 
 
 @kernel

@@ -143,12 +143,13 @@ class _Pair(NamedTuple):
             with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, as in C
                 scores, found = scores.astype(np.float32), found.astype(np.float32)
         pair = cls(list(qrels), met, judged, read.labels, found, listed, ranked, scores, offsets)
-        return pair if pair.names_alike(_OTHERWISE[kind]) else None
+        return pair if pair.names_alike(read.all_text, _OTHERWISE[kind]) else None
 
-    def names_alike(self, otherwise: Callable[[list[Any]], Iterator[Any]]) -> bool:
+    def names_alike(self, all_text: np.ndarray, otherwise: Callable[[list[Any]], Iterator[Any]]) -> bool:
         """Whether no judged document that was not found is in the run after all, under a name of another type."""
         absent = np.isnan(self.found)
-        for q in np.unique(np.searchsorted(self.listed, np.flatnonzero(absent), "right") - 1).tolist():
+        queries = np.unique(np.searchsorted(self.listed, np.flatnonzero(absent), "right") - 1)
+        for q in queries[~all_text[queries]].tolist():
             names = compress(self.judged[q], absent[self.listed[q] : self.listed[q + 1]].tolist())
             try:
                 if self.ranked[q] and not self.ranked[q].keys().isdisjoint(otherwise(list(names))):
