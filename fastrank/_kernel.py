@@ -28,10 +28,16 @@ logger = logging.getLogger("fastrank")
 INTRINSICS = 4
 
 
-class Intrinsic:
-    """One machine instruction that Python has no operator for: `twin` says what it does and runs when the JIT is off."""
+Decorator = Callable[[Callable[..., Any]], Any]
 
-    def __init__(self, twin: Callable[..., Any], build: Callable[[], Any]) -> None:
+
+class Intrinsic:
+    """One machine instruction that Python has no operator for: `twin` says what it does and runs when the JIT is off.
+
+    `build` makes it of llvmlite's `ir` and numba's `types` and `intrinsic`, which are imported when it is first needed.
+    """
+
+    def __init__(self, twin: Callable[..., Any], build: Callable[[Any, Any, Decorator], Any]) -> None:
         functools.update_wrapper(self, twin)
         self.twin = twin
         self._build = build
@@ -42,9 +48,14 @@ class Intrinsic:
     @cached_property
     def compiled(self) -> Any:
         """What numba inlines, or the twin when the JIT is off."""
-        from numba import config
+        from numba import config, types
 
-        return self.twin if getattr(config, "DISABLE_JIT", False) else self._build()
+        if getattr(config, "DISABLE_JIT", False):
+            return self.twin
+        from llvmlite import ir
+        from numba.extending import intrinsic
+
+        return self._build(ir, types, intrinsic)
 
 
 class Kernel:
@@ -105,10 +116,8 @@ def kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function)
 
 
-def _bit_operation(emit_word: Callable[[Any, Any], Any]) -> Any:
+def _bit_operation(types: Any, intrinsic: Decorator, emit_word: Callable[[Any, Any], Any]) -> Any:
     """An intrinsic from a 64-bit word to a 64-bit word."""
-    from numba import types
-    from numba.extending import intrinsic
 
     @intrinsic
     def operation(_typing: Any, _word: Any) -> Any:
@@ -117,10 +126,8 @@ def _bit_operation(emit_word: Callable[[Any, Any], Any]) -> Any:
     return operation
 
 
-def _build_trailing_zeros() -> Any:
-    from llvmlite import ir
-
-    return _bit_operation(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)))
+def _build_trailing_zeros(ir: Any, types: Any, intrinsic: Decorator) -> Any:
+    return _bit_operation(types, intrinsic, lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)))
 
 
 def _trailing_zeros(word: Any) -> int:
@@ -129,8 +136,8 @@ def _trailing_zeros(word: Any) -> int:
     return (word & -word).bit_length() - 1 if word else 64
 
 
-def _build_set_bits() -> Any:
-    return _bit_operation(lambda builder, word: builder.ctpop(word))
+def _build_set_bits(_ir: Any, types: Any, intrinsic: Decorator) -> Any:
+    return _bit_operation(types, intrinsic, lambda builder, word: builder.ctpop(word))
 
 
 def _set_bits(word: Any) -> int:
@@ -138,10 +145,8 @@ def _set_bits(word: Any) -> int:
     return int(word).bit_count()
 
 
-def _build_leading_zeros() -> Any:
-    from llvmlite import ir
-
-    return _bit_operation(lambda builder, word: builder.ctlz(word, ir.Constant(ir.IntType(1), 0)))
+def _build_leading_zeros(ir: Any, types: Any, intrinsic: Decorator) -> Any:
+    return _bit_operation(types, intrinsic, lambda builder, word: builder.ctlz(word, ir.Constant(ir.IntType(1), 0)))
 
 
 def _leading_zeros(word: Any) -> int:
@@ -149,9 +154,7 @@ def _leading_zeros(word: Any) -> int:
     return 64 - int(word).bit_length()
 
 
-def _build_pointer() -> Any:
-    from numba import types
-    from numba.extending import intrinsic
+def _build_pointer(_ir: Any, types: Any, intrinsic: Decorator) -> Any:
     from numba.np.arrayobj import make_array
 
     @intrinsic
@@ -172,11 +175,7 @@ def _pointer(array: Any) -> Any:
     return array
 
 
-def _build_load_word() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_load_word(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def load_word(_typing: Any, text: Any, _place: Any) -> Any:
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -193,11 +192,7 @@ def _load_word(text: Any, place: Any) -> Any:
     return text[place : place + 8].copy().view("<u8")[0]
 
 
-def _build_store_word() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_store_word(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def store_word(_typing: Any, text: Any, _place: Any, _word: Any) -> Any:
         def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -215,11 +210,7 @@ def _store_word(text: Any, place: Any, word: Any) -> None:
     text[place : place + 8] = word.reshape(1).view(text.dtype)
 
 
-def _build_bits_of_bytes() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_bits_of_bytes(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def bits_of_bytes(_typing: Any, text: Any, _place: Any, _lowest: Any, _n: Any) -> Any:
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -241,11 +232,7 @@ def _bits_of_bytes(text: Any, place: Any, lowest: Any, n: Any) -> Any:
     return np.packbits(met, bitorder="little").view("<u8")[0]
 
 
-def _build_bits_at_least() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_bits_at_least(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def bits_at_least(_typing: Any, values: Any, _place: Any, _least: Any) -> Any:
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -270,6 +257,34 @@ def _bits_at_least(values: Any, place: Any, least: Any) -> Any:
     return np.packbits((read >= least) | (read < 0), bitorder="little").view("<u8")[0]
 
 
+def _build_narrow_bytes(ir: Any, types: Any, intrinsic: Decorator) -> Any:
+    @intrinsic
+    def narrow_bytes(_typing: Any, values: Any, _place: Any, target: Any, _at: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            read, narrow = _lanes(builder, arguments[0], arguments[1], 64), ir.VectorType(ir.IntType(8), 64)
+            if isinstance(values.dtype, types.Float):
+                codes = builder.trunc(builder.fptosi(read, ir.VectorType(ir.IntType(32), 64)), narrow)
+                wrong = builder.fcmp_unordered("!=", builder.uitofp(codes, read.type), read)
+            else:
+                codes = builder.trunc(read, narrow)
+                wrong = builder.icmp_unsigned("!=", builder.zext(codes, read.type), read)
+            builder.store(codes, builder.bitcast(builder.gep(arguments[2], [arguments[3]]), narrow.as_pointer()), align=1)
+            return builder.bitcast(wrong, ir.IntType(64))
+
+        return types.uint64(values, types.int64, target, types.int64), emit
+
+    return narrow_bytes
+
+
+def _narrow_bytes(values: Any, place: Any, target: Any, at: Any) -> Any:
+    """Write 64 numbers, from a place on, as bytes to another; a word whose bits tell which are no bytes; given pointers."""
+    import numpy as np
+
+    read, written = values[place : place + 64], target[at : at + 64]
+    written[:] = read.astype(np.int32).astype(np.uint8)
+    return np.packbits(written != read, bitorder="little").view("<u8")[0]
+
+
 LANES = 16  # 32-bit numbers in a register of the widest machines; elsewhere one step takes two or four
 
 
@@ -288,11 +303,7 @@ def _in_all_lanes(builder: Any, value: Any, n: int) -> Any:
     return builder.shuffle_vector(builder.insert_element(unknown, value, ir.Constant(ir.IntType(32), 0)), unknown, places)
 
 
-def _build_count(comparison: str) -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_count(comparison: str, ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def count_lanes(_typing: Any, values: Any, _place: Any, _x: Any) -> Any:
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -316,16 +327,7 @@ def _count_at_least(values: Any, place: Any, x: Any) -> int:
     return int((values[place : place + LANES] >= x).sum())
 
 
-def _count_below(values: Any, place: Any, x: Any) -> int:
-    """How many of 16 numbers, from a place on, are smaller than x; given a pointer. They must be there: nothing checks."""
-    return int((values[place : place + LANES] < x).sum())
-
-
-def _build_copy_narrowed() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_copy_narrowed(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def copy_narrowed(_typing: Any, source: Any, _place: Any, target: Any, _at: Any, _n: Any) -> Any:
         def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -355,11 +357,7 @@ def _copy_narrowed(source: Any, place: Any, target: Any, at: Any, n: Any) -> Non
     target[at + max(n, 0) : at + LANES] = float("-inf")
 
 
-def _build_wide_product() -> Any:
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
+def _build_wide_product(ir: Any, types: Any, intrinsic: Decorator) -> Any:
     @intrinsic
     def wide_product(_typing: Any, _a: Any, _b: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -387,10 +385,10 @@ load_word = Intrinsic(_load_word, _build_load_word)
 store_word = Intrinsic(_store_word, _build_store_word)
 bits_of_bytes = Intrinsic(_bits_of_bytes, _build_bits_of_bytes)
 wide_product = Intrinsic(_wide_product, _build_wide_product)
+narrow_bytes = Intrinsic(_narrow_bytes, _build_narrow_bytes)
 bits_at_least = Intrinsic(_bits_at_least, _build_bits_at_least)
 count_above = Intrinsic(_count_above, functools.partial(_build_count, ">"))
 count_at_least = Intrinsic(_count_at_least, functools.partial(_build_count, ">="))
-count_below = Intrinsic(_count_below, functools.partial(_build_count, "<"))
 copy_narrowed = Intrinsic(_copy_narrowed, _build_copy_narrowed)
 set_bits = Intrinsic(_set_bits, _build_set_bits)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank._kernel import kernel
+from fastrank._kernel import kernel, map_blocks, narrow_bytes, pointer
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 # Widths that kernels are compiled for; every other numeric type is widened without loss.
 LABEL_TYPES = ("uint8", "int32", "int64", "float32", "float64")
+# Values that a thread reads in turn; and so few that a call costs more than they.
+PART, SMALL = 1 << 20, 1 << 12
 # Compared with an array's own, a type is cheaper than its name.
 UINT8, INT32, INT64, FLOAT32, FLOAT64 = map(np.dtype, LABEL_TYPES)
 
@@ -152,24 +156,31 @@ def label_array(array: np.ndarray) -> np.ndarray:
 
 @kernel
 def narrow(labels: Any, codes: Any, found: Any) -> None:
-    """codes = labels as bytes; found = the lowest label, the highest, and whether any is no whole number from 0 to 255."""
-    low, high, wrong = np.int32(255), np.int32(0), np.int32(0)
-    for i in range(labels.shape[0]):
-        y = labels[i]
-        code = np.int32(y)
-        codes[i] = code
-        wrong |= np.int32((code != y) | (code < 0) | (code > 255))
-        low, high = min(low, code), max(high, code)
-    found[0], found[1], found[2] = low, high, wrong
+    """codes = labels as bytes; found = the lowest, the highest, and whether any label is no whole number from 0 to 255."""
+    given, written = pointer(labels), pointer(codes)
+    wrong = np.uint64(0)
+    n_at_once = labels.shape[0] & -64
+    for i in range(0, n_at_once, 64):
+        wrong |= narrow_bytes(given, i, written, i)
+    for i in range(n_at_once, labels.shape[0]):
+        codes[i] = np.uint8(np.int32(labels[i]))
+        wrong |= np.uint64(codes[i] != labels[i])
+    found[0], found[1] = _byte_range(codes)
+    found[2] = wrong != 0
 
 
 @kernel
 def byte_range(labels: Any, found: Any) -> None:
     """found = the lowest and the highest of at least one byte, in one pass."""
-    low = high = labels[0]
-    for i in range(labels.shape[0]):
-        low, high = min(low, labels[i]), max(high, labels[i])
-    found[0], found[1] = low, high
+    found[0], found[1] = _byte_range(labels)
+
+
+@kernel
+def _byte_range(codes: Any) -> Any:
+    low = high = codes[0]
+    for i in range(codes.shape[0]):
+        low, high = min(low, codes[i]), max(high, codes[i])
+    return low, high
 
 
 @kernel
@@ -190,19 +201,46 @@ def sizes_between(offsets: np.ndarray) -> tuple[int, int]:
     return least, most
 
 
-def label_codes(label: np.ndarray) -> tuple[np.ndarray, float, float] | None:
+def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray, float, float] | None:
     """Labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255.
 
     There must be a label.
     """
-    codes, found = label, np.zeros(3, INT64)
+    codes = label if label.dtype == UINT8 else np.empty(len(label), UINT8)
+    found = np.zeros((-(-len(label) // PART), 3), INT64)
+    in_parts(lambda first, last: _read_codes(label[first:last], codes[first:last], found[first // PART]), len(label), threads)
+    low, high, wrong = found[0].tolist() if len(found) == 1 else (found[:, 0].min(), found[:, 1].max(), found[:, 2].any())
+    return None if wrong else (codes, float(low), float(high))
+
+
+def _read_codes(label: np.ndarray, codes: np.ndarray, found: np.ndarray) -> None:
     if label.dtype == UINT8:
         byte_range(label, found)
     else:
-        codes = np.empty(len(label), np.uint8)
         narrow(label, codes, found)
-    low, high, wrong = found.tolist()
-    return None if wrong else (codes, float(low), float(high))
+
+
+def has_nan(values: np.ndarray, threads: int | None = 1) -> bool:
+    """Whether any float is NaN. There must be one."""
+    if len(values) <= SMALL:
+        return math.isnan(values.item(values.argmax()))  # where NaN counts as the largest: one call, but slow a value
+    found = []
+
+    def read(first: int, last: int) -> None:
+        if math.isnan(np.minimum.reduce(values[first:last])):
+            found.append(first)
+
+    in_parts(read, len(values), threads)
+    return bool(found)
+
+
+def in_parts(read: Callable[[int, int], None], n: int, threads: int | None) -> None:
+    """Call read(first, last) for parts of n values; threads, if there is more than one, take one after the other."""
+    if n <= PART:
+        read(0, n)
+        return
+    parts = np.arange(-(-n // PART) + 1)
+    map_blocks(lambda first, last: read(first * PART, min(last * PART, n)), parts, documents=1, threads=threads)
 
 
 def score_array(array: np.ndarray) -> np.ndarray:

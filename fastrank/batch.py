@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrank._cached import cached_property
-from fastrank.arrays import INT64, as_array, frozen, label_array, label_codes, score_array, sizes_between
+from fastrank.arrays import INT64, as_array, frozen, has_nan, label_array, label_codes, score_array, sizes_between
 from fastrank.convention import Convention
 from fastrank.errors import InputError
 from fastrank.groups import Groups
@@ -138,8 +137,9 @@ def make_batch(
     names: pa.Array | None = None,
     source_row: Callable[[int], int] | None = None,
     regrouped: int = 0,
+    threads: int | None = 1,
 ) -> QueryBatch:
-    """Check everything that a caller may give and lay it out. Errors are `InputError`s of one line.
+    """Check everything that a caller may give and lay it out, on that many threads. Errors are `InputError`s of one line.
 
     A reader that has grouped the rows itself gives offsets with `names`, the id of each query, and `source_row`, for messages.
     """
@@ -181,6 +181,7 @@ def make_batch(
         judged_only,
         doc_ids,
         longest,
+        threads,
         query_ids=ids,
         weights=None if weights is None else weights_of_queries(weights, bounds, order),
         by=None if by is None else slices_of_queries(by, bounds, order),
@@ -231,14 +232,15 @@ def _lay_out(
     judged_only: bool,
     doc_ids: Any,
     longest: int | None,
+    threads: int | None,
     **per_query: Any,
 ) -> QueryBatch:
     """Check labels and scores, drop what does not take part, and put judged documents without a score aside.
 
     longest: the length of the longest list, if it is known.
     """
-    label, smallest, largest = _checked_labels(rows, place, convention)
-    score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place)
+    label, smallest, largest = _checked_labels(rows, place, convention, threads)
+    score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place, threads)
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
     set_aside: np.ndarray | None = None
     kept: np.ndarray | None = None
@@ -276,9 +278,9 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 # --- labels and scores ----------------------------------------------------------------------------------------------------------
 
 
-def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple[np.ndarray, float, float]:
+def _checked_labels(rows: _Rows, place: _Place, convention: Convention, threads: int | None) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
-    if rows.unjudged is None and len(label) and (found := label_codes(label)) is not None:
+    if rows.unjudged is None and len(label) and (found := label_codes(label, threads)) is not None:
         return found
     judged = label if rows.unjudged is None else label[~rows.unjudged]
     smallest, largest = (float(judged.min()), float(judged.max())) if judged.size else (0.0, 0.0)
@@ -297,9 +299,11 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention) -> tuple
     return label, smallest, largest
 
 
-def _checked_scores(given: np.ndarray, absent: np.ndarray | None, convention: Convention, place: Callable[[], _Place]) -> np.ndarray:
+def _checked_scores(
+    given: np.ndarray, absent: np.ndarray | None, convention: Convention, place: Callable[[], _Place], threads: int | None
+) -> np.ndarray:
     score = score_array(given)
-    if score.dtype.kind == "f" and score.size and math.isnan(score.item(score.argmax())):  # NaN counts as the largest
+    if score.dtype.kind == "f" and score.size and has_nan(score, threads):
         wrong = np.isnan(score)
         if absent is None or np.any(wrong & ~absent):
             where = place()(_first(wrong, absent))
@@ -444,10 +448,10 @@ def _checked_ids(doc_ids: Any, bounds: np.ndarray, place: _Place) -> pa.Array:
     return ids
 
 
-def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention) -> np.ndarray:
+def check_scores(batch: QueryBatch, score: np.ndarray, convention: Convention, threads: int | None = 1) -> np.ndarray:
     """Other scores for the documents of a batch, checked and frozen."""
     n_documents = batch.offsets.item(-1)
     if score.size != n_documents:
         raise InputError(f"scores must have one entry a document, {n_documents}, not {score.size}.")
     flat = score if score.ndim == 1 else score.ravel()
-    return _checked_scores(flat, None, convention, lambda: _Place(batch.offsets, batch.query_ids))
+    return _checked_scores(flat, None, convention, lambda: _Place(batch.offsets, batch.query_ids), threads)

@@ -96,9 +96,10 @@ def add_fixed(columns: Any, first: int, last: int, sums: Any) -> None:
     Values below 2^10 and metrics of 2^21 queries at most, so that no sum passes 2^63.
     """
     for c in range(columns.shape[0]):
+        column = columns[c, first:last]
         high = low = wrong = np.int64(0)
-        for i in range(first, last):
-            x = columns[c, i] * 4294967296.0
+        for i in range(column.shape[0]):  # from 0, so that no place can be negative: several values are then taken at once
+            x = column[i] * 4294967296.0
             whole = np.int64(x)
             rest = (x - whole) * 4398046511104.0
             left = np.int64(rest)

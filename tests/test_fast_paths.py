@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastrank as fr
-from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, count_below, kernel, map_blocks, pointer
+from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, kernel, map_blocks, narrow_bytes, pointer
 from fastrank.metrics.in_order import FEW, FEW_CODES, few_ideals
 from fastrank.ranking import standing
 from fastrank.statistics import Moments, exact_means
@@ -154,13 +154,13 @@ def test_an_index_error_in_a_block_is_not_taken_for_the_end_of_the_blocks() -> N
 
 
 @kernel
-def vector_words(values, least, x, target, found):  # type: ignore[no-untyped-def]
+def vector_words(values, least, x, target, codes, found):  # type: ignore[no-untyped-def]
     given, narrowed = pointer(values), pointer(target)
     found[0] = bits_at_least(given, 3, least)
     copy_narrowed(given, 3, narrowed, 2, 5)
     found[1] = count_above(narrowed, 2, x)
     found[2] = count_at_least(narrowed, 2, x)
-    found[3] = count_below(narrowed, 2, x)
+    found[3] = narrow_bytes(given, 3, pointer(codes), 4)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -173,12 +173,19 @@ def test_vector_instructions_do_what_they_say(kind: str) -> None:
     if kind == "uint8":
         values = values.astype("int64")  # scores are never bytes; labels of bytes go through every other test
         least = values.dtype.type(2)
-    vector_words(values, least, x, target, found)
+    values[40] += 256
+    codes = np.zeros(80, np.uint8)
+    vector_words(values, least, x, target, codes, found)
     met = (values[3:67] >= 2) | (values[3:67] < 0)
     assert int(found[0]) == sum(1 << place for place, bit in enumerate(met.tolist()) if bit)
     copied = [*values[3:8].astype(float).tolist(), *[-math.inf] * 11]
     assert target.tolist() == [9, 9, *copied, 9, 9]
-    assert found[1:].tolist() == [sum(y > 2 for y in copied), sum(y >= 2 for y in copied), sum(y < 2 for y in copied)]
+    assert found[1:3].tolist() == [sum(y > 2 for y in copied), sum(y >= 2 for y in copied)]
+    wrong = {37} if kind == "uint8" else {4, 37}  # -3, and 256 or more
+    assert int(found[3]) == sum(1 << place for place in wrong)
+    assert [code for place, code in enumerate(codes[4:68].tolist()) if place not in wrong] == [
+        y for place, y in enumerate(values[3:67].tolist()) if place not in wrong
+    ]
 
 
 # --- means ----------------------------------------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def evaluate(
     >>> {name: round(mean, 4) for name, mean in result.mean().items()}
     {'nDCG@5': 0.7998, 'RR': 0.75}
     """
+    threads = check_threads(threads)
     plan = make_plan(metrics, convention, ties=ties, no_relevant=no_relevant, depth=depth, judged_only=judged_only, bounds=bounds)
     batch = make_batch(
         labels,
@@ -100,8 +101,9 @@ def evaluate(
         by=by,
         convention=plan.convention,
         judged_only=judged_only,
+        threads=threads,
     )
-    return run(plan, batch, check_threads(threads))
+    return run(plan, batch, threads)
 
 
 def check_threads(threads: int | None) -> int | None:
@@ -176,7 +178,7 @@ class LabelledQueries:
         if absent is not None:
             raise InputError("scores must not be null here: LabelledQueries keeps one list of documents. Use evaluate().")
         blocks = self._kept.get(plan) or self._blocks(plan)
-        work = Run(plan, self._batch, check_scores(self._batch, score, plan.convention))
+        work = Run(plan, self._batch, check_scores(self._batch, score, plan.convention, threads))
         if len(blocks) == 1:
             work.block(blocks[0])
             return work.result()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Documents ranked and walked in turn: what passes between the kernels stays in the second-level cache.
 BLOCK = 262_144
-# Queries in turn where documents do not matter.
-QUERIES = 16_384
+# Queries in turn where documents do not matter: a few columns each, and the next block is Python's work, one thread at a time.
+QUERIES = 131_072
 
 
 class Run:
@@ -198,7 +198,7 @@ def run_blocks(work: Run, threads: int | None) -> None:
     # The fewer blocks the less Python, as long as every thread has some and what passes between kernels stays near. Without scores that
     # is a few columns a query and nothing of a document's size.
     most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(batch.n_queries, 1))
-    documents = max(BLOCK, min(n_documents // (4 * size), most))
+    documents = max(BLOCK, min(-(-(n_documents + batch.n_queries) // (4 * size)), most))
     map_blocks(block, offsets, documents=documents, threads=threads)
 
 

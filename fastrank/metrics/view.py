@@ -217,7 +217,7 @@ class View:
         out, n_relevant = np.empty(math.prod(shape)), np.empty(self.n_queries, np.int64)
         labels, codes, bound, discount = judged.labels, judged.codes, judged.bound, walk.discount or "zipf"
         rel_code = labels.dtype.type(math.ceil(min(max(rel, 0.0), codes)))
-        few = codes <= FEW_CODES and bound > 0 and labels.dtype == UINT8
+        few = labels.dtype == UINT8 and codes <= FEW_CODES and self.judged.least > 0
         tables = few_precisions(), few_ideals(walk.gain, discount, codes) if few else _NO_IDEALS
         room = own_lines(codes, np.int64), own_lines(judged.longest + 2 * FEW + 10)
         fixed = (labels, judged.offsets, bound, rel_code, gain_table(walk.gain, codes), self.discounts(discount))
