@@ -198,6 +198,15 @@ class Evaluation:
         self._given_moments = None if moments is None else tuple(moments)
         self._given_slice_moments = slice_moments
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the notes in words, since what words them does not travel."""
+        return self.__dict__ | {"_notes": self.notes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.values is not None:
+            self.values.setflags(write=False)  # which NumPy does not keep
+
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What was skipped, tied, missing or cut. Put into words when first read: a training loop never does."""

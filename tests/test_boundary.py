@@ -288,3 +288,19 @@ def test_a_null_slice_is_a_slice_and_an_empty_query_has_none_of_its_own() -> Non
     assert len(dated.slices["by"]) == 2
     chunked = fr.evaluate([1, 0], sizes=[1, 1], by=pa.chunked_array([["a"], ["b"]]), metrics="RR")
     assert list(chunked.slices["by"]) == ["a", "b"]
+
+
+def test_a_number_is_judged_by_its_type_whatever_was_asked_before() -> None:
+    """1, 1.0 and True are equal, and only the first is a cutoff."""
+    assert fr.ndcg([1, 0], k=1).tolist() == fr.ndcg([1, 0], k=[1]).ravel().tolist() == [1.0]
+    for wrong in (1.0, True):
+        for k in (wrong, [wrong]):
+            with pytest.raises(fr.InputError, match=rf"^k must be a whole number from 1 up, .*, not {wrong}\."):
+                fr.ndcg([1, 0], k=k)
+
+
+def test_functions_of_labels_and_scores_have_no_document_ids_to_order_by() -> None:
+    with pytest.raises(
+        fr.InputError, match=r"^ties='docid' orders .*: use evaluate with doc_ids=, or 'average', 'input', 'worst', 'best'\.$"
+    ):
+        fr.ndcg([1, 0], [0.5, 0.5], ties="docid")

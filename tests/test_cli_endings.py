@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ROOT, SAMPLE, environment, means, process
+from command_line import ROOT, SAMPLE, environment, failure, means, process
 
 import fastrank as fr
 from fastrank import cli
@@ -77,6 +77,43 @@ def test_messages_name_flags_and_hold_nothing_that_steers_a_terminal(arguments: 
     assert code == 2
     assert said.startswith(message)
     assert said.isprintable()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "shift_jis"])
+def test_letters_that_an_encoding_does_not_have_end_no_run(encoding: str) -> None:
+    env = environment(PYTHONIOENCODING=encoding)
+    for arguments, written in {
+        ("metrics", "alpha_nDCG"): "Also called {α}_nDCG",
+        ("explain", "RR", "--labels", "1,0", "--docs", "é,−"): "{−}",
+    }.items():
+        done = subprocess.run([sys.executable, "-m", "fastrank", *arguments], env=env, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        # click writes UTF-8 where the encoding is said to be ASCII.
+        text = done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
+        near = {"α": "alpha", "−": "-"}
+        assert any(written.format_map({sign: shown}) in text for sign, plain in near.items() if sign in written for shown in (sign, plain))
+
+
+@pytest.mark.parametrize("content", [b"", b"# nothing here\n", b"\n"])
+def test_a_trec_file_that_holds_nothing_is_2_and_one_line(content: bytes, tmp_path: Path) -> None:
+    nothing, qrels, run = tmp_path / "nothing", ROOT / "bench_data" / "sample.qrels", ROOT / "bench_data" / "sample.run"
+    nothing.write_bytes(content)
+    for command in (["evaluate"], ["compare", run], ["explain", "RR", "--between", "trec_eval,lightgbm"]):
+        assert failure(*command, "--qrels", qrels, nothing) == f"{nothing}: the file holds no ranking. Check the step that wrote it."
+        assert failure(*command, "--qrels", nothing, run) == f"{nothing}: the file holds no judgements. Check the step that wrote it."
+    expected = f"{nothing}: the file holds no judgements. Check the step that wrote it."
+    assert failure("evaluate", "-m", "alpha_nDCG", "--qrels", nothing, run) == expected
+
+
+def test_cures_are_flags_of_the_command(tmp_path: Path) -> None:
+    qrels, run, twice = ROOT / "bench_data" / "sample.qrels", ROOT / "bench_data" / "sample.run", tmp_path / "twice.run"
+    twice.write_text("q001 Q0 d 1 2 t\nq001 Q0 d 2 1 t\n")
+    what = f"document 'd' stands twice in query 'q001' of {twice}: line 1 and line 2. Keep one of them"
+    assert failure("evaluate", "--qrels", qrels, twice) == f"{what}, or say which with --duplicates."
+    assert failure("compare", "--qrels", qrels, run, twice) == f"{what}, or say which with --duplicates."
+    assert failure("explain", "RR", "--between", "trec_eval,lightgbm", "--qrels", qrels, twice) == f"{what}."
+    said = "alpha_nDCG reads judgements by subtopic or judge: give a file of them with --qrels."
+    assert failure("evaluate", SAMPLE, "-m", "alpha_nDCG") == said
 
 
 def test_ctrl_c_before_a_command_begins_ends_alike(monkeypatch: pytest.MonkeyPatch) -> None:

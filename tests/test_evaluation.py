@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import datetime as dt
 import io
 import json
 import math
+import pickle
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -469,3 +472,18 @@ def test_a_result_names_each_metric_as_it_was_spelled_in_its_call() -> None:
 def test_a_convention_of_the_wrong_type_is_one_line() -> None:
     with pytest.raises(fr.InputError, match="convention must be one of"):
         fr.evaluate([1, 0], convention=[])  # type: ignore[arg-type]
+
+
+def through_pickle(result: fr.Evaluation) -> fr.Evaluation:
+    there: fr.Evaluation = pickle.loads(pickle.dumps(result))  # noqa: S301 - bytes of a line before
+    return there
+
+
+@pytest.mark.parametrize("copied", [through_pickle, copy.deepcopy, copy.copy])
+def test_a_result_goes_to_other_processes(copied: Callable[[fr.Evaluation], fr.Evaluation]) -> None:
+    result = fr.evaluate([1, 0, 0, 1], [1, 1, 2, 2], [0, 2, 4], by={"x": ["a", "b"]}, weights=[1, 2], bounds=True)
+    there = copied(result)
+    assert there.to_json() == result.to_json()
+    assert there.notes == result.notes != ()
+    assert there.values is not None
+    assert not there.values.flags.writeable

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,3 +103,10 @@ def test_progress_keeps_quiet_otherwise(stream: type[io.StringIO], hidden: bool,
     with progress.Progress("reading small.parquet", hidden=hidden) as shown:
         shown.add(1000)
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("wrong", [True, False, 5])
+def test_progress_is_a_function(wrong: Any) -> None:
+    table = pa.table({"query_id": ["a"], "label": [1], "score": [0.5]})
+    with pytest.raises(fr.InputError, match=f"^progress must be a function that takes the number of rows of a batch, or None, not {wrong}"):
+        fr.evaluate_table(table, "RR", progress=wrong)

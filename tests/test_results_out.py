@@ -280,7 +280,7 @@ def test_what_is_no_saved_evaluation_is_one_line(tmp_path: Path) -> None:
 
 
 def test_save_refuses_names_that_promise_another_format(tmp_path: Path) -> None:
-    for name in ("r.csv", "r.JSON", "r.pkl"):
+    for name in ("r.csv", "r.JSON", "r.pkl", "r.arrow", "r.feather", "r.orc", "r.xlsx"):
         with pytest.raises(InputError, match=r"save writes Parquet, and .* name it \.parquet, or write another format by"):
             example().save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -222,3 +222,13 @@ def test_a_file_may_have_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this file system takes names in UTF-8 alone")
     assert fr.evaluate_table(path, "RR").mean() == {"RR": 1 / 2}
+
+
+def test_a_folder_may_hold_files_with_names_that_are_not_utf8(tmp_path: Path) -> None:
+    for name, query in ((b"\xff.csv", "b"), (b"a.csv", "a"), (b"_\xfe.csv", "hidden")):
+        try:
+            Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(f"query_id,label,score\n{query},0,0.5\n{query},1,0.25\n")
+        except OSError:
+            pytest.skip("this file system takes names in UTF-8 alone")
+    result = fr.evaluate_table(tmp_path, "RR")
+    assert (result.query_ids.to_pylist(), result["RR"].tolist()) == (["a", "b"], [0.5, 0.5])

@@ -50,7 +50,7 @@ CONTENTS = {
     "no ORC": (b"q,y\n" * 9, "t.orc", "t.orc: "),
     "a row too short": (b"q,d,y,s,t,w,seg,year\na,1\n", "t.csv", "Expected 8 columns, got 2"),
     "an open quote": (b'q,d,y,s,t,w,seg,year\n"a,1,1,1,1,1,1,1\n', "t.csv", "t.csv: "),
-    "no UTF-8": (b"q,d,y,s,t,w,seg,year\n\xff,1,1,1,1,1,1,1\n", "t.csv", "invalid UTF8"),
+    "no UTF-8": (b"q,d,y,s,t,w,seg,year\n\xff,1,1,1,1,1,1,1\n", "t.csv", "invalid UTF8 data. Save it as UTF-8."),
     "garbage after gzip": (gzip.compress(b"q,d,y,s,t,w,seg,year\n" * 9) + b"garbage", "t.csv.gz", "t.csv.gz: "),
     "a column twice": (b"q,d,y,s,s,t,w,seg,year\n", "t.csv", 'score column "s" stands 2 times in'),
     "a column missing": (b"q,d,Y,s,t,w,seg,year\n", "t.csv", 'label: there is no column "y" in'),

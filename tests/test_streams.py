@@ -35,6 +35,8 @@ def test_an_evaluator_refuses_to_mix_what_does_not_belong_together() -> None:
     ):
         with pytest.raises(fr.InputError, match=f"these evaluators cannot be merged: {name} is "):
             one.merge(other)
+    with pytest.raises(fr.InputError, match=r"^merge takes another Evaluator, not Evaluation\.$"):
+        one.merge(fr.evaluate([1], metrics="RR"))
     # On an error nothing was added.
     assert one.result().n_queries == 2
     assert one.result().values[:, 0].tolist() == [1, 0]

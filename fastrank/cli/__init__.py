@@ -5,7 +5,9 @@ Only click is imported before a command runs: help and completion answer at once
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -110,6 +112,7 @@ def main() -> NoReturn:
     """Run the command line and end the process."""
     if sys.argv[1:2] != ["verify"]:  # which asks libraries that need more
         sys.meta_path.insert(0, _Needless)
+    _write_in_any_encoding()
     _wake_on_interrupt()
     code, message = run(sys.argv[1:])
     if message:
@@ -134,6 +137,23 @@ def run(arguments: Sequence[str]) -> tuple[int, str]:
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         code, message = BAD_INPUT, f"{where}: {error.strerror or error}."
     return code, one_line(" ".join(message.split()))
+
+
+def _write_in_any_encoding() -> None:
+    """Let no letter end a run: what the encoding of the terminal or file does not have is written as near to it as can be."""
+    codecs.register_error("fastrank", _as_near)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="fastrank")
+
+
+def _as_near(error: UnicodeError) -> tuple[str, int]:
+    """The signs that tables and formulas have in letters that every encoding has; of ids, which must stay different, the escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = {"−": "-", "–": "-", "×": "x", "…": "...", "·": "*", "α": "alpha", "Σ": "sum", "θ": "theta"}
+    text = error.object[error.start : error.end]
+    return "".join(signs.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in text), error.end
 
 
 def _wake_on_interrupt() -> None:

@@ -139,7 +139,11 @@ def _theta(word: str, log: ClickLog, threads: int | None = None) -> Any:
     from fastrank.clicks.propensities import Propensity, propensity
 
     if word == "harvest":
-        return propensity(log, threads=threads)
+        try:
+            return propensity(log, threads=threads)
+        except InputError as error:
+            cure = "Estimate them by fastrank clicks propensity --anchor K --format json, and give that file."
+            raise InputError(str(error).replace("Name another anchor=.", cure)) from error
     if os.path.isfile(word):
         with open(word, "rb") as file:
             text = file.read()

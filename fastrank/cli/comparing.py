@@ -32,7 +32,10 @@ TESTS = ("permutation", "t", "wilcoxon", "bootstrap", "tukey", "anova")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 INTERVALS = ("bca", "percentile", "studentised", "t")
 # Options of the rankings, which per-query files have behind them.
-RANKING = ("metrics", "query", "label", "score", "doc", "weight", "convention", "ties", "no_relevant", "depth", "judged_only", "missing")
+RANKING = (
+    *("metrics", "query", "label", "score", "doc", "weight", "convention"),
+    *("ties", "no_relevant", "depth", "judged_only", "missing", "duplicates"),
+)
 
 
 @click.command(
@@ -83,6 +86,11 @@ Per-query files are written by: fastrank evaluate ... --per-query FILE.parquet""
 @depth_option()
 @judged_only_option()
 @click.option("--missing", metavar="RULE", help="With --qrels: a query that a run lacks counts as an empty list (zero) or not (skip).")
+@click.option(
+    "--duplicates",
+    type=click.Choice(("error", "first", "last", "max")),
+    help="With --qrels: which row to keep of a document that stands twice in a query. Default: error.",
+)
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print the result.")
 @click.option("--html", type=FileName(path_type=Path), metavar="FILE", help="Also write a page with plots, movers and worked queries.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Default: all processors. Never changes a bit of the result.")
@@ -194,8 +202,7 @@ class _Runs(_Source):
         self.path = qrels
 
     def evaluations(self, primary: str | None, *, threads: int | None, hidden: bool) -> dict[str, Evaluation]:
-        from fastrank.engine.runs import evaluate_run, read_judgements
-        from fastrank.io.judgements import Run
+        from fastrank.engine.runs import evaluate_run, read_judgements, read_ranking
         from fastrank.report.progress import Progress
 
         self.refuse(("query", "label", "score", "doc", "weight"), "names a column, and TREC files have none.")
@@ -203,7 +210,7 @@ class _Runs(_Source):
             raise click.UsageError("--by and --cluster name a column, and TREC files have none.", click.get_current_context())
         convention = self.ranking["convention"] or "trec_eval"
         metrics = self.metrics(primary, convention)
-        rules = self.rules("ties", "no_relevant", "depth", "judged_only", "missing")
+        rules = self.rules("ties", "no_relevant", "depth", "judged_only", "missing", "duplicates")
         systems = {}
         self.runs = {}
         with Progress(f"reading {self.path}", hidden=hidden) as progress:
@@ -211,7 +218,7 @@ class _Runs(_Source):
             progress.add(self.qrels.n_documents)
         for name, path in zip(file_names(self.files), self.files, strict=True):
             with Progress(f"reading {path}", hidden=hidden) as progress:
-                self.runs[name] = Run.read(path, threads=threads)
+                self.runs[name] = read_ranking(path, convention, threads=threads)
                 progress.add(self.runs[name].n_documents)
                 systems[name] = evaluate_run(
                     self.qrels, self.runs[name], metrics, convention=convention, bounds=_have_bounds(metrics), threads=threads, **rules
@@ -225,8 +232,10 @@ class _Runs(_Source):
 
         if not isinstance(self.qrels, Qrels):  # by group: no label of a document explains the value
             return None
-
-        documents = from_runs(self.qrels, self.runs, queries_shown(comparison))
+        qrels, runs = self.qrels, self.runs
+        if rule := self.ranking["duplicates"]:
+            qrels, runs = qrels.without_duplicates(rule), {name: run.without_duplicates(rule) for name, run in runs.items()}
+        documents = from_runs(qrels, runs, queries_shown(comparison))
         return explain_with(documents, comparison.deciding, convention=comparison.conventions[0], **self.rules("depth", "judged_only"))
 
 
@@ -237,7 +246,7 @@ class _Tables(_Source):
         from fastrank.engine.tables import evaluate_table
         from fastrank.report.progress import Progress
 
-        self.refuse(("missing",), "belongs to --qrels.")
+        self.refuse(("missing", "duplicates"), "belongs to --qrels.")
         convention = self.ranking["convention"] or "fastrank"
         metrics = self.metrics(primary, convention)
         scores = self.ranking["score"] or ("score",)

@@ -203,19 +203,20 @@ def _tables(
 def _runs(qrels: str, runs: tuple[str, ...], *, metrics: tuple[str, ...], **options: Any) -> dict[str, Evaluation]:
     """One system a run. The qrels are read once."""
     from fastrank.engine.calls import DEFAULT_METRICS
-    from fastrank.engine.runs import evaluate_run, read_judgements
+    from fastrank.engine.runs import evaluate_run, read_judgements, read_ranking
 
     if (qrels, *runs).count("-") > 1:
         raise click.UsageError("standard input (-) can be one file only. Give paths for the others.", click.get_current_context())
     if "-" in (qrels, *runs):
         standard_input()  # there must be one
-    judged = read_judgements(qrels, metrics or DEFAULT_METRICS, options["convention"])
+    convention, threads = options["convention"], options["threads"]
+    judged = read_judgements(qrels, metrics or DEFAULT_METRICS, convention, threads=threads)
     given = {
         name: options[name] for name in ("convention", "missing", "duplicates", "depth", "judged_only", "ties", "no_relevant", "bounds")
     }
     names = file_names(runs)
     return {
-        name: evaluate_run(judged, run, metrics or DEFAULT_METRICS, threads=options["threads"], **given)
+        name: evaluate_run(judged, read_ranking(run, convention, threads=threads), metrics or DEFAULT_METRICS, threads=threads, **given)
         for name, run in zip(names, runs, strict=True)
     }
 

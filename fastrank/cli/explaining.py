@@ -108,6 +108,7 @@ def _explain_between(
 ) -> None:
     """Print what separates two conventions, on one of the three kinds of data."""
     from fastrank.comparison.explanation import explain_difference, explain_with
+    from fastrank.engine.runs import read_judgements, read_ranking
     from fastrank.engine.tables import evaluate_table
     from fastrank.report.explained import explanation_text
 
@@ -123,7 +124,8 @@ def _explain_between(
     if (file is None) == (one_query["labels"] is None):
         raise click.UsageError("give --labels or a file, one of them.", context)
     if qrels is not None:
-        found = explain_difference(qrels, file, metric=metric, between=sides)
+        read = read_judgements(qrels, metric, sides[0]), read_ranking(file or "", sides[0])
+        found = explain_difference(*read, metric=metric, between=sides)
     elif file is not None:
 
         def source(**asked: Any) -> Evaluation:

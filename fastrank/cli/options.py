@@ -13,8 +13,11 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def in_flags(message: str, command: click.Command | None) -> str:
-    """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`)."""
+    """A message of the library with its arguments (`ties=`) named as the command's flags (`--ties`); no cure that has no flag."""
     flags = {each.name: each.opts[0] for each in command.params if isinstance(each, click.Option)} if command else {}
+    message = re.sub(r", or [^,.:;]*\b(\w+)=(?=[.,])", lambda found: found[0] if found[1] in flags else "", message)
+    if "qrels" in flags:
+        message = message.replace("call evaluate_run with a file of them or fr.GroupedQrels", "give a file of them with --qrels")
     message = re.sub(r"^[a-z]+_[a-z_]+(?= must )", lambda found: flags.get(found[0], found[0]), message)
     return re.sub(r"\b(\w+)=(True\b|(?![\w'\"\[{(]))", lambda found: flags.get(found[1], found[0]), message)
 

@@ -16,6 +16,7 @@ from fastrank.engine.calls import evaluate
 from fastrank.engine.runs import evaluate_run
 from fastrank.errors import InputError
 from fastrank.evaluation import Evaluation, to_json
+from fastrank.io.grouped import GroupedQrels
 from fastrank.io.judgements import Qrels, Run
 from fastrank.metrics.base import Metric
 from fastrank.metrics.grammar import parse_metric
@@ -200,7 +201,7 @@ def explain_difference(
         return _of_results(labels, scores, metric)
     if metric is None:
         raise InputError("metric must be the name of one metric, such as metric='nDCG@10'.")
-    if isinstance(labels, Qrels | Mapping | str | bytes | os.PathLike):
+    if isinstance(labels, Qrels | GroupedQrels | Mapping | str | bytes | os.PathLike):
         if any(given is not None for given in (offsets, sizes, query_ids, doc_ids, weights)):
             raise InputError("qrels and a run bring their queries and ids along: leave out offsets, sizes, query_ids, doc_ids and weights.")
         qrels = Qrels.read(labels, threads=threads) if isinstance(labels, str | bytes | os.PathLike) else labels

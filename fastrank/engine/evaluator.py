@@ -139,6 +139,8 @@ class Evaluator:
 
     def merge(self, other: Evaluator) -> None:
         """Add what another evaluator of the same metrics and convention has collected."""
+        if not isinstance(other, Evaluator):
+            raise InputError(f"merge takes another Evaluator, not {type(other).__name__}.")
         mine, theirs = self.identity(), other.identity()
         if mine != theirs:
             name = next(name for name in mine if mine[name] != theirs[name])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastrank.batch import make_batch
+from fastrank.convention import TIE_RULES
 from fastrank.engine.plan import Plan, make_plan
 from fastrank.engine.run import Run, run_blocks
 from fastrank.errors import InputError
@@ -27,7 +28,9 @@ def judge(
     ks = tuple(given) if several else (given,)
     if not ks:
         raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
-    question: Any = (metric, ks, tuple(parameters.items()))
+    # 1, 1.0 and True are equal keys of a cache, but only the first is a cutoff.
+    kinds = tuple(type(value) for value in (*ks, *parameters.values()))
+    question: Any = (metric, ks, tuple(parameters.items()), kinds)
     try:
         plan, places = _plan(*question)
     except TypeError:  # a gain or discount given as a table cannot be looked up
@@ -40,8 +43,15 @@ def judge(
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...]) -> tuple[Plan, list[int]]:
+def _plan(
+    metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...], _kinds: tuple[type, ...]
+) -> tuple[Plan, list[int]]:
     """The plan of a call, and which of its metrics stands at each cutoff: the same cutoff may be asked for twice."""
+    if ("ties", "docid") in parameters:
+        rules = ", ".join(repr(rule) for rule in TIE_RULES if rule != "docid")
+        raise InputError(
+            f"ties='docid' orders equal scores by document id, and there are none here: use evaluate with doc_ids=, or {rules}."
+        )
     metrics = [metric(k=k, **dict(parameters)) for k in ks]
     plan = make_plan(metrics, "fastrank")
     return plan, [plan.metrics.index(each.fill(plan.convention)) for each in metrics]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastrank.convention import Convention, one_of
+from fastrank.convention import Convention, as_convention, one_of
 from fastrank.engine.calls import DEFAULT_METRICS, Metrics, check_threads
 from fastrank.engine.plan import make_plan
 from fastrank.engine.run import run as run_plan
@@ -75,7 +75,8 @@ def evaluate_run(
     -------
     Evaluation
         A value per query and metric. Queries come in the order of the qrels; sorted by id when the rows of one were not together.
-        Queries of the run that are not in the qrels are left out. The notes count all of these.
+        Queries of the run that are not in the qrels are left out. The notes count all of these. Judgements without a query, from an
+        empty file as well, give no query and the mean NaN.
 
     Errors: `InputError`, one line that says what, where (file and line) and the cure.
 
@@ -112,8 +113,23 @@ def evaluate_run(
 
 
 def read_judgements(path: str, metrics: Metrics, convention: str | Convention, *, threads: int | None = None) -> Qrels | GroupedQrels:
-    """Read a file of judgements once for several calls of `evaluate_run`: with their groups where a metric asks for them."""
-    return Qrels.read(path, threads=threads) if make_plan(metrics, convention).grouped is None else GroupedQrels.read(path)
+    """Read a file of judgements once for several calls of `evaluate_run`: with their groups where a metric asks for them.
+
+    For command lines, on which a file that holds nothing is an earlier step that failed: `InputError`.
+    """
+    qrels = Qrels.read(path, threads=threads) if make_plan(metrics, convention).grouped is None else GroupedQrels.read(path)
+    if not len(qrels):
+        name = (qrels.numbered if isinstance(qrels, GroupedQrels) else qrels).name
+        raise InputError(f"{name}: the file holds no judgements. Check the step that wrote it.")
+    return qrels
+
+
+def read_ranking(path: str, convention: str | Convention, *, threads: int | None = None) -> Run:
+    """Read the file of a run, for command lines: as `read_judgements`."""
+    run = _as_run(path, as_convention(convention), threads)
+    if not len(run):
+        raise InputError(f"{run.name}: the file holds no ranking. Check the step that wrote it.")
+    return run
 
 
 def join_distinct(

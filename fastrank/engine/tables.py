@@ -105,6 +105,8 @@ def evaluate_table(
     columns_named("label", [label])
     if not names or len(set(names)) < len(names):
         raise InputError(f"score must name at least one column, each once, not {score!r}.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function that takes the number of rows of a batch, or None, not {progress!r}.")
     options: dict[str, Any] = {"ties": ties, "no_relevant": no_relevant, "depth": depth, "judged_only": judged_only, "bounds": bounds}
     options |= {"n_resamples": n_resamples, "seed": seed}
 

@@ -42,6 +42,7 @@ def reading(where: str) -> Iterator[None]:
             # Arrow says of a pandas column in two arguments what is wrong and where.
             parts = error.args if all(isinstance(part, str) for part in error.args) else (str(error),)
             reason = " ".join(": ".join(parts).split())
+            reason += ". Save it as UTF-8." if "invalid UTF8" in reason else ""
         raise InputError(f"{where}: {reason}") from error
 
 

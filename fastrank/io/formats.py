@@ -288,7 +288,7 @@ class CsvRows:
         self._has_rows = ROWS_BELOW.search(text) is not None
 
     def batches(self, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """Record batches of text, one for each block of the file."""
+        """Record batches of text: the blocks of the file, long ones in parts."""
         from pyarrow import csv as arrow_csv
 
         if not self._has_rows:
@@ -303,7 +303,8 @@ class CsvRows:
             quoted_strings_can_be_null=False,
         )
         with self.place.stream() as source, arrow_csv.open_csv(source, reading, parsing, converting) as reader:
-            yield from reader
+            for batch in reader:
+                yield from _parts(batch, rows_per_batch)
 
 
 class JsonRows:

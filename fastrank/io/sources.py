@@ -266,9 +266,13 @@ def _of_path(system: fs.FileSystem, path: str, where: str) -> list[Place]:
         if kind != fs.FileType.Directory:
             return [_place(system, path, where)]
         base = path.rstrip("/") or path
-        found = system.get_file_info(fs.FileSelector(base, recursive=True))
-        files = sorted(info.path for info in found if info.type == fs.FileType.File)
-    return [_place(system, each, where.rstrip("/") + each[len(base) :]) for each in files if not _is_hidden(each[len(base) :])]
+        try:
+            found = system.get_file_info(fs.FileSelector(base, recursive=True))
+            files = [info.path for info in found if info.type == fs.FileType.File]
+        except UnicodeDecodeError:
+            files = [os.path.join(folder, name) for folder, _, names in os.walk(base) for name in names]
+    wanted = [(each, where.rstrip("/") + each[len(base) :]) for each in sorted(files) if not _is_hidden(each[len(base) :])]
+    return [place for each, name in wanted for place in ([_place(system, each, name)] if _is_utf8(each) else _of_path(system, each, name))]
 
 
 def _is_utf8(name: str) -> bool:

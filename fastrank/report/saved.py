@@ -32,7 +32,10 @@ from fastrank.statistics import Moments
 FORMAT = 1
 KEY = b"fastrank"
 # Names of other formats, which a Parquet file must not bear.
-MISLEADING = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".md", ".tex", ".html", ".pkl", ".pickle")
+MISLEADING = (
+    *(".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".md", ".tex", ".html", ".pkl", ".pickle"),
+    *(".arrow", ".feather", ".ipc", ".orc", ".xlsx", ".npy", ".npz"),
+)
 
 
 def save(evaluation: Evaluation, path: Path) -> None:
