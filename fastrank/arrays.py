@@ -207,10 +207,15 @@ def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray,
     There must be a label.
     """
     codes = label if label.dtype == UINT8 else np.empty(len(label), UINT8)
-    found = np.zeros((-(-len(label) // PART), 3), INT64)
-    in_parts(lambda first, last: _read_codes(label[first:last], codes[first:last], found[first // PART]), len(label), threads)
-    low, high, wrong = found[0].tolist() if len(found) == 1 else (found[:, 0].min(), found[:, 1].max(), found[:, 2].any())
-    return None if wrong else (codes, float(low), float(high))
+    if len(label) <= PART:
+        found = np.zeros(3, INT64)
+        _read_codes(label, codes, found)
+        low, high, wrong = found.tolist()
+    else:
+        parts = np.zeros((-(-len(label) // PART), 3), INT64)
+        in_parts(lambda first, last: _read_codes(label[first:last], codes[first:last], parts[first // PART]), len(label), threads)
+        low, high, wrong = parts[:, 0].min(), parts[:, 1].max(), parts[:, 2].any()
+    return None if wrong else (frozen(codes, UINT8), float(low), float(high))
 
 
 def _read_codes(label: np.ndarray, codes: np.ndarray, found: np.ndarray) -> None:

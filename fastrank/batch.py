@@ -242,33 +242,40 @@ def _lay_out(
     label, smallest, largest = _checked_labels(rows, place, convention, threads)
     score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place, threads)
     ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
-    set_aside: np.ndarray | None = None
-    kept: np.ndarray | None = None
+    per_query |= {"smallest_label": smallest, "largest_label": largest, "pooled": convention.trec}
     pool_only = judged_only and convention.trec and smallest < 0
     if rows.absent is not None or (judged_only and rows.unjudged is not None) or pool_only:
-        judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
-        retrieved = np.ones(len(label), bool) if rows.absent is None else ~rows.absent
-        set_aside = judged & ~retrieved
-        kept = retrieved & judged & (label >= 0 if pool_only else True) if judged_only else retrieved
-
-    def take(array: np.ndarray) -> np.ndarray:
-        return array if kept is None else array[kept]
-
-    batch = QueryBatch(
-        frozen(take(label), label.dtype),
-        None if score is None else frozen(take(score), score.dtype),
-        frozen(bounds if kept is None else _bounds_of_kept(kept, bounds), INT64),
-        unretrieved_labels=None if set_aside is None else frozen(label[set_aside], label.dtype),
-        unretrieved_offsets=None if set_aside is None else frozen(_bounds_of_kept(set_aside, bounds), np.int64),
-        doc_ids=None if ids is None else DocIds.of(ids if kept is None else ids.take(np.flatnonzero(kept))),
-        smallest_label=smallest,
-        largest_label=largest,
-        pooled=convention.trec,
-        **per_query,
-    )
-    if kept is None and longest is not None:
+        return _set_aside(label, score, bounds, ids, rows, judged_only, pool_only, per_query)
+    batch = QueryBatch(label, score, frozen(bounds, INT64), doc_ids=None if ids is None else DocIds.of(ids), **per_query)
+    if longest is not None:
         batch.__dict__["longest"] = longest  # read off the offsets when they were checked
     return batch
+
+
+def _set_aside(
+    label: np.ndarray,
+    score: np.ndarray | None,
+    bounds: np.ndarray,
+    ids: pa.Array | None,
+    rows: _Rows,
+    judged_only: bool,
+    pool_only: bool,
+    fields: dict[str, Any],
+) -> QueryBatch:
+    """A batch of the documents that were retrieved (with judged_only: and judged), with the judged ones that were not beside it."""
+    judged = np.ones(len(label), bool) if rows.unjudged is None else ~rows.unjudged
+    retrieved = np.ones(len(label), bool) if rows.absent is None else ~rows.absent
+    aside = judged & ~retrieved
+    kept = retrieved & judged & (label >= 0 if pool_only else True) if judged_only else retrieved
+    return QueryBatch(
+        frozen(label[kept], label.dtype),
+        None if score is None else frozen(score[kept], score.dtype),
+        frozen(_bounds_of_kept(kept, bounds), INT64),
+        unretrieved_labels=frozen(label[aside], label.dtype),
+        unretrieved_offsets=frozen(_bounds_of_kept(aside, bounds), INT64),
+        doc_ids=None if ids is None else DocIds.of(ids.take(np.flatnonzero(kept))),
+        **fields,
+    )
 
 
 def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -296,7 +303,7 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention, threads:
         label = label.astype(np.float32)
     if rows.unjudged is not None:
         label = np.where(rows.unjudged, np.nan, label.astype(np.float64))
-    return label, smallest, largest
+    return frozen(label, label.dtype), smallest, largest
 
 
 def _checked_scores(

@@ -248,6 +248,7 @@ def _discounts(discount: Discount, size: int) -> np.ndarray:
     return table
 
 
+@functools.lru_cache(maxsize=64)
 def discounts(discount: Discount, n_ranks: int) -> np.ndarray:
     """Discount of ranks 1 ... at least n_ranks. Sizes are powers of two, so that few tables are made and kept."""
     return _discounts(discount, 1 << max(6, (max(n_ranks, 1) - 1).bit_length()))

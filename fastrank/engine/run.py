@@ -32,12 +32,14 @@ class Run:
 
     def __init__(self, plan: Plan, batch: QueryBatch, scores: np.ndarray | None) -> None:
         self.plan, self.batch, self.scores = plan, batch, scores
-        shape = (len(plan.metrics), batch.n_queries)
+        self.n_queries = batch.n_queries
+        shape = (len(plan.metrics), self.n_queries)
         # A metric a row: what a block writes, and what a mean reads, then lies together.
-        self.columns = np.empty(shape)
-        self.low, self.high = (np.empty(shape), np.empty(shape)) if plan.bounds else (self.columns, self.columns)
-        self.filled = with_unjudged_relevant(plan, batch) if plan.bounds else None
-        self.if_relevant = self.columns if self.filled is None else np.empty(shape)
+        self.columns = self.low = self.high = self.if_relevant = np.empty(shape)
+        self.filled = None
+        if plan.bounds:
+            self.low, self.high, self.filled = np.empty(shape), np.empty(shape), with_unjudged_relevant(plan, batch)
+            self.if_relevant = self.columns if self.filled is None else np.empty(shape)
         # Per block, for the notes: queries with ties, and per metric those with nothing to find.
         self.tied: list[int] = []
         self.nothing: list[tuple[int, ...]] = []
@@ -151,7 +153,7 @@ class Run:
             plan.metrics,
             plan.convention,
             values=self.columns.T,
-            n_queries=batch.n_queries,
+            n_queries=self.n_queries,
             query_ids=batch.query_ids,
             weights=batch.weights,
             by=batch.by,

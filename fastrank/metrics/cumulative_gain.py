@@ -149,7 +149,7 @@ class IDCG(_CumulativeGain):
     def values(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        return view.ideal_dcg(self.gain, self.discount, self.k)
+        return view.ideal(self.gain, self.discount, self.k).dcg
 
     def work(self, ranking: Ranking) -> Work:
         return Work(self._ideal_terms(ranking), total=self._at("IDCG"), title="ideal order")
@@ -175,7 +175,7 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
     def values(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        ratio = view.divided_by_ideal(view.columns(self._request).dcg, self.gain, self.discount, self.k)
+        ratio = view.columns(self._request).dcg / view.ideal(self.gain, self.discount, self.k).divisor
         # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
         return np.minimum(ratio, _ONE)
 
@@ -187,4 +187,4 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
     def nothing_to_find(self, view: View) -> np.ndarray:
         assert self.gain is not None
         assert self.discount is not None
-        return view.without_ideal(self.gain, self.discount, self.k)
+        return view.ideal(self.gain, self.discount, self.k).nothing

@@ -181,13 +181,14 @@ def _add_labels(labels: Any, d: int, stop: int, least: Any, counts: Any) -> None
 
 @kernel
 def ideal_of_labels(
-    label: Any, starts: Any, gain: Any, discount: Any, cutoffs: Any, histogram: Any, room: Any, out: Any
+    label: Any, starts: Any, longest: int, gain: Any, discount: Any, cutoffs: Any, out: Any
 ) -> None:  # fmt: skip
     """As `ideal_walk` for labels that are whole numbers, where gain[label] does not fall with the label. Nothing is sorted.
 
-    histogram is zero before and after; room has 8 places more than the most documents of a query.
+    No query has more documents than `longest`.
     """
     n_queries = starts.shape[0] - 1
+    histogram, room = np.zeros(gain.shape[0], np.int64), np.empty(longest + 8)
     y, counts, best, written = pointer(label), pointer(histogram), pointer(room), pointer(out)
     for q in range(n_queries):
         for i in range(starts[q], starts[q + 1]):

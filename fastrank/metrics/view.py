@@ -65,6 +65,24 @@ Terms = tuple[float, np.ndarray, np.ndarray, np.ndarray, int]
 
 _NO_IDEALS = frozen(np.empty(0), FLOAT64)
 
+
+class Ideal:
+    """The best order of each query's labels: what it gains, discounted, float64[n_queries]."""
+
+    def __init__(self, dcg: np.ndarray) -> None:
+        self.dcg = dcg
+
+    @cached_property
+    def nothing(self) -> np.ndarray:
+        """Whether it gains nothing."""
+        return np.asarray(self.dcg <= 0)
+
+    @cached_property
+    def divisor(self) -> np.ndarray:
+        """The gain, infinite where there is none: what is divided by it is then 0."""
+        return np.where(self.nothing, np.inf, self.dcg) if np.count_nonzero(self.nothing) else self.dcg
+
+
 # Which walk answers a request, and at which of its cutoffs.
 Answers = dict[Request, tuple[Walk, int]]
 
@@ -140,12 +158,6 @@ class View:
         if type(k) is Fraction:
             return share_of_each(self.n_retrieved, k)
         return np.full(self.n_queries, WHOLE if k is None else k)
-
-    def _key(self, name: str, gain: Gain, discount: Discount, k: Cutoff) -> tuple[object, ...]:
-        """What is kept under a name depends on besides the labels. A share of the list depends on what is retrieved."""
-        if type(k) is not Fraction:
-            return name, gain, discount, k
-        return name, gain, discount, k, self.depth, self._ranks is None or self._ranks.size is None
 
     def limits(self, ks: tuple[Cutoff, ...]) -> tuple[np.ndarray, int]:
         """Cutoffs as kernels take them, after `depth`: a row for all queries and stride 0, or a row a query and stride 1."""
@@ -227,52 +239,37 @@ class View:
             judged.kept["relevant", walk.rel] = n_relevant
         if walk.gain is not None:
             for k, ideal in zip(walk.cutoffs, columns[4], strict=True):
-                judged.kept["ideal dcg", walk.gain, walk.discount, k] = ideal
+                judged.kept["ideal", walk.gain, walk.discount, k] = Ideal(ideal)
         return columns[:4]
 
-    def ideal_dcg(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
-        """Discounted gain of the ideal order at k. Kept beside the labels: it does not change with the scores.
+    def ideal(self, gain: Gain, discount: Discount, k: Cutoff) -> Ideal:
+        """The ideal order at k. Kept beside the labels: it does not change with the scores.
 
-        The ideal is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
+        It is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
         """
-        key = self._key("ideal dcg", gain, discount, k)
+        key: tuple[object, ...] = ("ideal", gain, discount, k)
+        if type(k) is Fraction:  # a share of the list depends on what is retrieved
+            key = (*key, self.depth, self._ranks is None or self._ranks.size is None)
         kept = self.judged.kept
-        if key not in kept and (request := Request(k, gain=gain, discount=discount)) in self._answers:
+        found: Ideal | None = kept.get(key)
+        if found is None and self._ranks is None and (request := Request(k, gain=gain, discount=discount)) in self._answers:
             self.columns(request)
-        if key not in kept:
-            kept[key] = self._ideal(gain, discounts(discount, self._n_ranks), k)
-        return kept[key]
+            found = kept.get(key)
+        if found is None:
+            found = kept[key] = Ideal(self._ideal(gain, self.discounts(discount), k))
+        return found
 
     def _ideal(self, gain: Gain, discount: np.ndarray, k: Cutoff) -> np.ndarray:
         judged, out = self.judged, np.empty((1, self.n_queries))
         if judged.codes and rises(gain) and type(k) is not Fraction:
-            room = own_lines(judged.codes, np.int64), own_lines(judged.longest + 8)
-            listed = judged.all_labels, judged.all_starts, gain_table(gain, judged.codes)
-            ideal_of_labels(*listed, discount, _shared_cutoffs((k,), None)[0], *room, out[0])
-            return out[0]
+            ideal = out[0]
+            listed = judged.all_labels, judged.all_starts, judged.longest
+            ideal_of_labels(*listed, gain_table(gain, judged.codes), discount, _shared_cutoffs((k,), None)[0], ideal)
+            return ideal
         gains = judged.ideal_gains(gain)
         cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if type(k) is Fraction else (_shared_cutoffs((k,), None), 0)
         ideal_walk(gains, judged.all_starts, judged.list_size + judged.n_unretrieved, discount, cutoffs, stride, out)
         return out[0]
-
-    def divided_by_ideal(self, dcg: np.ndarray, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
-        """dcg over the ideal, 0 where there is no ideal."""
-        key = self._key("divisor", gain, discount, k)
-        divisor = self.judged.kept.get(key)
-        if divisor is None:
-            divisor, nothing = self.ideal_dcg(gain, discount, k), self.without_ideal(gain, discount, k)
-            if np.count_nonzero(nothing):
-                divisor = np.where(nothing, np.inf, divisor)
-            self.judged.kept[key] = divisor
-        return dcg / divisor
-
-    def without_ideal(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
-        """Whether the ideal order of a query gains nothing."""
-        key = self._key("nothing", gain, discount, k)
-        kept = self.judged.kept
-        if key not in kept:
-            kept[key] = np.asarray(self.ideal_dcg(gain, discount, k) <= 0)
-        return kept[key]
 
 
 @functools.cache

@@ -301,7 +301,7 @@ def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
     if judged.longest > most < judged.most_counted:
         for q in (np.diff(judged.starts) > most).nonzero()[0].tolist():
             n_tied += _by_sorting(judged, q, scores, rule, rank, span, label, row)
-    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, n_tied, shared=n_tied > 0)
+    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, n_tied, n_tied > 0)
     if not n_tied or rule not in ("input", "docid"):
         return ranks
     if scores.settle is not None:
