@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.data import Data, Dicts, TrecFiles
 
 Value = Callable[[], float]
+Values = Callable[[], float | np.ndarray]
 Means = Callable[[], dict[str, float]]
 
 # One name for us, trec_eval, pytrec_eval and ranx; the others have their own.
@@ -42,14 +43,14 @@ def why_no_program(program: str) -> str | None:
 
 @dataclass(frozen=True)
 class ArrayPeer:
-    """A library's mean nDCG@10, which is ours of `metric` under `convention`.
+    """A library's mean nDCG@10, or several means, which are ours of `metric` under `convention`.
 
     `prepare(data, threads)` gives the call to time. `documents`: it is given so many at most, where it is slow.
     """
 
     name: str
     library: str
-    prepare: Callable[[Data, int], Value]
+    prepare: Callable[[Data, int], Values]
     metric: str = "nDCG@10"
     convention: str = "fastrank"
     ties: str | None = None
@@ -130,6 +131,23 @@ def _torchmetrics(data: Data, threads: int) -> Value:
     return lambda: float(metric(scores, labels, indexes=queries))
 
 
+def _torchmetrics_four(data: Data, threads: int) -> Callable[[], np.ndarray]:
+    """Three of the four want labels that are 0 or 1."""
+    import torch
+    from torchmetrics import retrieval
+
+    torch.set_num_threads(threads)
+    scores, queries = torch.from_numpy(data.scores.copy()), torch.from_numpy(data.query_ids)
+    graded, relevant = (torch.from_numpy(labels.astype(np.int64)) for labels in (data.labels, data.labels > 0))
+    metrics = (
+        (retrieval.RetrievalNormalizedDCG(top_k=10), graded),
+        (retrieval.RetrievalMRR(), relevant),
+        (retrieval.RetrievalMAP(), relevant),
+        (retrieval.RetrievalRecall(top_k=10), relevant),
+    )
+    return lambda: np.array([float(metric(scores, labels, indexes=queries)) for metric, labels in metrics])
+
+
 LIGHTGBM = ArrayPeer("LightGBM ndcg@10", "lightgbm", _lightgbm, convention="lightgbm")
 XGBOOST = ArrayPeer("XGBoost ndcg@10", "xgboost", _xgboost, convention="xgboost")
 POLARS = ArrayPeer("polars, an expression for nDCG@10", "polars", _polars, ties="input")
@@ -141,6 +159,15 @@ SKLEARN_WITHOUT_TIES = ArrayPeer(
 # In float32.
 TORCHMETRICS = ArrayPeer(
     "torchmetrics RetrievalNormalizedDCG", "torchmetrics", _torchmetrics, "nDCG(gain='linear')@10", documents=200_000, tolerance=1e-5
+)
+TORCHMETRICS_FOUR = ArrayPeer(
+    "torchmetrics RetrievalNormalizedDCG, MRR, MAP and Recall",
+    "torchmetrics",
+    _torchmetrics_four,
+    # Three of them take a score that is not above 0 for a document that was not retrieved.
+    "nDCG(gain='linear')@10,RR(above=0),AP(above=0,denominator='hits'),R(above=0)@10",
+    documents=200_000,
+    tolerance=1e-5,
 )
 
 
