@@ -77,6 +77,28 @@ def test_filters_skip_files_and_row_groups(bucket: tuple[str, str, Path]) -> Non
         assert 0 < found.n_queries < 400
 
 
+def test_what_is_not_asked_for_is_not_read(bucket: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, options, _ = bucket
+    table = rows(7).append_column("other", pa.array(np.arange(1000.0)))
+    pq.write_table(table, tmp_path / "whole.parquet", row_group_size=250)
+    content = bytearray((tmp_path / "whole.parquet").read_bytes())
+    metadata = pq.read_metadata(tmp_path / "whole.parquet")
+    for group in range(4):  # each is a day
+        for place in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(place)
+            if group != 2 or chunk.path_in_schema == "other":
+                start = chunk.dictionary_page_offset or chunk.data_page_offset
+                content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    system, _ = fs.FileSystem.from_uri(f"s3://data{options}")
+    with system.open_output_stream("data/damaged.parquet") as file:
+        file.write(bytes(content))
+    found = fr.evaluate_table(f"s3://data/damaged.parquet{options}", METRICS, filter=pc.field("day") == 2)
+    assert bits(found) == bits(fr.evaluate_table(tmp_path / "whole.parquet", METRICS, filter=pc.field("day") == 2))
+    assert found.n_queries == 50
+    with pytest.raises(fr.InputError, match=r"damaged\.parquet"):
+        fr.evaluate_table(f"s3://data/damaged.parquet{options}", METRICS)
+
+
 def test_checkpoints_notice_a_changed_object(bucket: tuple[str, str, Path], tmp_path: Path) -> None:
     address, options, _ = bucket
     whole = fr.evaluate_table(address + options, METRICS, checkpoint=tmp_path / "kept")
