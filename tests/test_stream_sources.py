@@ -20,7 +20,7 @@ pl = pytest.importorskip("polars", reason="needs polars: pip install 'fastrank-m
 
 STREAMS: dict[str, Callable[[str], Any]] = {
     "duckdb relation": lambda path: duckdb.sql(f"select * replace (score * 2 as score) from '{path}'"),
-    "duckdb reader": lambda path: duckdb.sql(f"select * replace (score * 2 as score) from '{path}'").fetch_record_batch(1000),
+    "duckdb reader": lambda path: duckdb.sql(f"select * replace (score * 2 as score) from '{path}'").to_arrow_reader(1000),
     "polars batches": lambda path: pl.scan_parquet(path).with_columns(pl.col("score") * 2).collect_batches(lazy=True, chunk_size=1000),
 }
 
