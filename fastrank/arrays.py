@@ -42,7 +42,11 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
     if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
         return _from_arrow(name, value, ordinal)
     if hasattr(value, "detach"):  # a tensor that may carry a gradient or lie on another device
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        try:
+            value = value.numpy()
+        except TypeError:  # a type that NumPy does not have, such as bfloat16: each of its numbers is a float32
+            value = value.float().numpy()
         return _numeric(name, value), None
     try:
         array = np.asarray(value)
@@ -58,6 +62,8 @@ def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarra
 def _numeric(name: str, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "biuf":
         return array
+    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
+        return array.astype(np.float32)
     hint = "Convert text to numbers first." if array.dtype.kind in "USOT" else "Convert it to integers or floats."
     raise InputError(f"{name} must be numbers, not {array.dtype}. {hint}")
 

@@ -299,8 +299,14 @@ def test_a_number_is_judged_by_its_type_whatever_was_asked_before() -> None:
                 fr.ndcg([1, 0], k=k)
 
 
-def test_functions_of_labels_and_scores_have_no_document_ids_to_order_by() -> None:
-    with pytest.raises(
-        fr.InputError, match=r"^ties='docid' orders .*: use evaluate with doc_ids=, or 'average', 'input', 'worst', 'best'\.$"
-    ):
-        fr.ndcg([1, 0], [0.5, 0.5], ties="docid")
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn"])
+def test_tensors_of_types_that_numpy_does_not_have(kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    scores = torch.tensor([0.5, 2.5, -1.0]).to(getattr(torch, kind))
+    assert fr.ndcg(torch.tensor([0, 1, 2]).to(scores.dtype), scores).tolist() == fr.ndcg([0, 1, 2], [0.5, 2.5, -1.0]).tolist()
+
+
+def test_arrays_of_jax_in_bfloat16() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    scores = jnp.array([0.5, 2.5, -1.0], dtype=jnp.bfloat16)
+    assert fr.ndcg([0, 1, 2], scores).tolist() == fr.ndcg([0, 1, 2], [0.5, 2.5, -1.0]).tolist()

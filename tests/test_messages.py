@@ -204,7 +204,7 @@ ERRORS: list[tuple[str, Callable[[], Any], str]] = [
     (
         "docid in the functions",
         lambda: fr.ndcg(*RIGHT, ties="docid"),
-        "ties='docid' orders equal scores by document id: give doc_ids=, or another rule with ties=.",
+        "ties='docid' orders equal scores by document id, and there are none here: use evaluate with doc_ids=, or 'average', 'input',",
     ),
     (
         "an unknown tie rule",
