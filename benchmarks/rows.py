@@ -24,7 +24,9 @@ from benchmarks.drop_in_rows import drop_in
 from benchmarks.group_rows import subtopics
 from benchmarks.network_rows import networks
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
+from benchmarks.prefix_rows import prefixes
 from benchmarks.propensity_rows import propensities
+from benchmarks.spark_rows import spark
 from benchmarks.statistics_rows import statistics
 from benchmarks.timing import child, n_processors, process_seconds, run_python
 from fastrank import reference
@@ -420,8 +422,10 @@ ROWS = {
         Row("drop-in", "Other libraries' interfaces: the same call on both", drop_in),
         Row("subtopics", "Judgements by subtopic: six metrics of diversity, one thread", subtopics),
         Row("parquet", "Parquet, streamed in constant memory", parquet, each="row"),
+        Row("spark", "Spark on one machine, local[2]: nDCG@10 of rows in 8 Parquet files", spark, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
         Row("propensities", "Position propensities by harvesting, one thread", propensities, each="document shown"),
+        Row("prefixes", "nDCG of every prefix of a stream, each ranked anew, one thread", prefixes, each="prefix"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
         Row("threads", "Two threads against one", threads),

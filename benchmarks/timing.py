@@ -38,6 +38,7 @@ LIBRARIES = (
     "ir_measures",
     "ranx",
     "clax-models",
+    "pyspark",
 )
 
 

@@ -115,6 +115,14 @@ def test_ids_that_are_numbers_and_labels_that_are_large_or_broken() -> None:
         same(counted(scaled, job_of(metrics), 3), fr.evaluate_table(scaled, metrics))
 
 
+def test_levels_stand_side_by_side_where_they_are_few() -> None:
+    table = pa.table({"q": ["b", "a", "b", "b", "c"], "label": [1, 1, 2, 1, 0], "score": [3, 5, 1, 3, None]})
+    relevant = rare.Relevant.of(table, (0.0, 2.0), fr.conventions["fastrank"])
+    expected = {"query_id": ["a", "b", "c"], "0": [5, 1, None], "1": [None, 3, None]}
+    assert relevant.as_columns(2).to_pydict() == expected
+    assert relevant.as_columns(1) is None
+
+
 def test_nothing_counts_or_nothing_is_there() -> None:
     table = rows(500, 10, share=0.0)
     same(counted(table, job_of("nDCG@10,RR"), 2), fr.evaluate_table(table, "nDCG@10,RR"))

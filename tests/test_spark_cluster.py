@@ -52,3 +52,20 @@ def test_executors_read_files(cluster: Any, tmp_path: Path) -> None:
     result = fr.distributed.spark.evaluate(cluster.read.parquet(str(tmp_path / "data")), METRICS, per_query=False)
     assert "plan files" in plan_of(result)
     assert result.moments == fr.evaluate_table(TABLE, METRICS).moments
+
+
+def long_query(spark: Any, n_rows: int) -> Any:
+    """Nearly all rows are of one query, and one in 100,003 is relevant."""
+    query = "if(id % 1000 = 7, concat('q', id % 9), 'long') as query_id"
+    return spark.range(n_rows).selectExpr(query, "if(id % 100003 = 5, 1, 0) as label", "cast(id * 7919 % 1000003 as double) as score")
+
+
+def test_a_query_of_millions_of_rows_survives_on_executors_of_one_gigabyte(cluster: Any) -> None:
+    ids = np.arange(4_000_000)
+    result = fr.distributed.spark.evaluate(long_query(cluster, len(ids)), "nDCG,RR,AP,AUC", per_query=True)
+    assert "plan rare labels: 40 of 4,000,000 rows count" in plan_of(result)
+    query = np.array([*(f"q{n}" for n in range(9)), "long"])[np.where(ids % 1000 == 7, ids % 9, 9)]
+    table = pa.table({"query_id": query, "label": (ids % 100003 == 5).astype(int), "score": (ids * 7919 % 1000003).astype(float)})
+    whole = fr.evaluate_table(table, "nDCG,RR,AP,AUC")
+    assert result.query_ids.to_pylist() == whole.query_ids.to_pylist()
+    assert result.values.tobytes() == whole.values.tobytes()

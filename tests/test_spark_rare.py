@@ -32,7 +32,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_rows_are_counted_where_they_stand(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("most", [0, 100], ids=["by Python", "by SQL"])
+def test_rows_are_counted_where_they_stand(
+    spark: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(fr.distributed.spark, "MOST_LEVELS", most)
     result = fr.distributed.spark.evaluate(spark.createDataFrame(TABLE), METRICS, **WHOLE, explain=True)
     assert bits(result) == bits(fr.evaluate_table(TABLE, METRICS, **WHOLE))
     assert plan_of(result).endswith("of 20,000 rows count: executors count where they stand, and no row moves.")

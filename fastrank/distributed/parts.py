@@ -91,8 +91,8 @@ class Job:
 
 
 def id_range(path: str, query: str) -> bytes:
-    """Bounds of the query ids of a Parquet file as an Arrow table, columns low and high, a row a row group; none if one does not tell."""
-    bounds: list[tuple[Any, Any]] = []
+    """Bounds of the query ids of a Parquet file as an Arrow table: low, high and rows of each row group; none if one does not tell."""
+    bounds: list[tuple[Any, Any, int]] = []
     with reading(path), find(path)[0].open_file() as source, pq.ParquetFile(source) as file:
         names = [file.schema.column(place).path for place in range(len(file.schema))]
         for group in range(file.metadata.num_row_groups):

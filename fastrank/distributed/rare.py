@@ -28,9 +28,9 @@ from fastrank.io.arrow import decoded, joined
 from fastrank.io.roles import Roles
 from fastrank.io.sources import open_source
 
-# Columns of counts: the query, which of its levels or gaps (LISTED: documents of the list), and how many rows.
+# Columns of counts: the query, which of its levels or gaps (BELOW: the gap under all of them), and how many rows.
 SLOT, ROWS = "slot", "rows"
-LISTED = -1
+BELOW = -1
 # Rows that are counted in turn: looking up the queries of each lot costs a pass over all that have documents that count.
 LOT = 1 << 21
 # Rules that place a document by its score, its label and the number of documents that share its score, and by nothing else.
@@ -101,6 +101,20 @@ class Relevant:
             extremes,
         )
 
+    def as_columns(self, most: int) -> pa.Table | None:
+        """The levels of each query side by side, null beyond its last: columns QUERY, "0", "1", ...; None where any has more than that."""
+        sizes = np.diff(self.level_starts)
+        widest = int(sizes.max(initial=0))
+        if widest > most:
+            return None
+        columns = {QUERY: self.query_ids}
+        for place in range(widest):
+            there = np.flatnonzero(place < sizes)
+            levels = np.zeros(len(sizes), self.levels.dtype)
+            levels[there] = self.levels[self.level_starts[there] + place]
+            columns[str(place)] = pa.array(levels, mask=place >= sizes)
+        return pa.table(columns)
+
 
 def comparable(column: pa.Array | pa.ChunkedArray, convention: Convention) -> tuple[np.ndarray, np.ndarray]:
     """Scores as the convention compares them, int64 or float64, and where there is none."""
@@ -113,28 +127,27 @@ def comparable(column: pa.Array | pa.ChunkedArray, convention: Convention) -> tu
 
 
 @kernel
-def count_levels(code: Any, score: Any, absent: Any, place: Any, starts: Any, levels: Any, listed: Any, slots: Any) -> None:
-    """Add rows to the counts: listed[code] of all that have a score, slots[2 j] of those with the score levels[j].
+def count_levels(code: Any, score: Any, absent: Any, place: Any, starts: Any, levels: Any, below: Any, slots: Any) -> None:
+    """Add rows to the counts: slots[2 j] of those with the score levels[j], slots[2 j + 1] of those above it and below the next level.
 
-    slots[2 j + 1]: those above levels[j] and below the next level of the query, if there is one. place[code]: the query among those with
-    levels, or -1.
+    below[code]: those of a query below all its levels. place[code]: the query among those with levels, or -1.
     """
     for i in range(code.shape[0]):
         if absent[i]:
             continue
-        listed[code[i]] += 1
         q = place[code[i]]
-        if q < 0:
-            continue
-        low, high = starts[q], starts[q + 1]
+        first = starts[max(q, 0)]
+        low, high = first, starts[q + 1] if q >= 0 else first
         while low < high:
             middle = (low + high) // 2
             if levels[middle] <= score[i]:
                 low = middle + 1
             else:
                 high = middle
-        if low > starts[q]:
+        if low > first:
             slots[2 * (low - 1) + (levels[low - 1] < score[i])] += 1
+        else:
+            below[code[i]] += 1
 
 
 @dataclass(frozen=True)
@@ -162,9 +175,9 @@ class RareJob:
             encoded = joined([decoded(batch.column(0)) for batch in lot]).dictionary_encode()
             ids = encoded.dictionary
             score, absent = comparable(pa.chunked_array([batch.column(1) for batch in lot]), plan_of(self.job).convention)
-            listed = np.zeros(len(ids), np.int64)
-            count_levels(encoded.indices.to_numpy(), score, absent, self._places(ids), starts, levels, listed, slots)
-            yield _counts(ids.cast(of.query_ids.type), np.full(len(ids), LISTED), listed)
+            below = np.zeros(len(ids), np.int64)
+            count_levels(encoded.indices.to_numpy(), score, absent, self._places(ids), starts, levels, below, slots)
+            yield _counts(ids.cast(of.query_ids.type), np.full(len(ids), BELOW), below)
         met = np.flatnonzero(slots)
         query = np.searchsorted(of.level_starts, met // 2, "right") - 1
         yield _counts(of.query_ids.take(query), met - 2 * of.level_starts[query], slots[met])
@@ -188,8 +201,8 @@ class RareJob:
         query_ids = runs.values
         query = np.repeat(np.arange(len(query_ids)), np.diff(runs.run_ends.to_numpy(), prepend=0))
         slot, rows = (table.column(name).to_numpy() for name in (SLOT, ROWS))
-        listed, inside = np.zeros(len(query_ids), np.int64), slot != LISTED
-        np.add.at(listed, query[~inside], rows[~inside])
+        listed, inside = np.zeros(len(query_ids), np.int64), slot != BELOW
+        np.add.at(listed, query, rows)
         place = self._places(query_ids)
         slots = np.zeros(2 * len(of.levels), np.int64)
         np.add.at(slots, 2 * of.level_starts[place[query[inside]]] + slot[inside], rows[inside])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fastrank.convention import Convention, one_of
 from fastrank.distributed.parts import Job, told
-from fastrank.distributed.rare import ROWS, SLOT, RareJob
+from fastrank.distributed.rare import BELOW, ROWS, SLOT, RareJob, plan_of
 from fastrank.distributed.runs import DOC, JUDGED, LABEL, QUERY, SCORE, RunJob
 from fastrank.distributed.spark_plans import (
     SCHEMA,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastrank.evaluation import Evaluation
+
+# Queries with no more scores of documents that count are counted by Spark SQL, which compares a row with each of them.
+MOST_LEVELS = 16
 
 
 def evaluate(
@@ -235,7 +238,24 @@ def _counts(df: DataFrame, job: Job, files: Tasks, counting: RareJob) -> DataFra
     schema = StructType([StructField(QUERY, of_query), StructField(SLOT, LongType()), StructField(ROWS, LongType())])
     if files:
         return from_files(df.sparkSession, files, counting.count_file, schema)
-    return df.select(quoted(job.query), quoted(job.score)).toDF(QUERY, SCORE).mapInArrow(counting.count, schema)
+    rows = df.select(quoted(job.query), quoted(job.score)).toDF(QUERY, SCORE)
+    levels = counting.relevant.as_columns(MOST_LEVELS)
+    return rows.mapInArrow(counting.count, schema) if levels is None else _counts_by_sql(rows, levels, plan_of(job).convention)
+
+
+def _counts_by_sql(rows: DataFrame, levels: pa.Table, convention: Convention) -> DataFrame:
+    """The same in Spark SQL, for queries of few levels: to hand a row to Python costs more than to join and count it."""
+    from pyspark.sql import functions as f
+
+    score = f.col(SCORE) if convention.scores is None else f.col(SCORE).cast({"float32": "float", "float64": "double"}[convention.scores])
+    of_query = rows.sparkSession.createDataFrame(levels).withColumnRenamed(QUERY, LABEL)
+    joined = rows.join(f.broadcast(of_query), f.col(QUERY) == f.col(LABEL), "left")
+    n_met = n_equal = f.lit(0)
+    for name in levels.column_names[1:]:
+        n_met = n_met + f.when(f.col(name) <= score, 1).otherwise(0)
+        n_equal = n_equal + f.when(f.col(name) == score, 1).otherwise(0)
+    slot = f.when(n_met == 0, BELOW).otherwise(2 * n_met - 1 - n_equal).cast("long")
+    return joined.groupBy(QUERY, slot.alias(SLOT)).agg(f.count(SCORE).alias(ROWS))
 
 
 def _of_partitions(sorted_rows: DataFrame, job: Job | RunJob | RareJob) -> list[Any]:

@@ -36,7 +36,9 @@ IDS = ("string", "tinyint", "smallint", "int", "bigint", "binary")
 # Labels are rare below this share of rows, and few below this number, of which every executor holds a copy: some 30 bytes each.
 MOST_OF_ROWS, MOST_RELEVANT = 0.1, 1 << 20
 # Files are read by one task up to this number of rows. A task costs Spark 60 ms, which is what 3 million rows take.
-OF_A_TASK = 1 << 24
+OF_A_TASK = 1 << 23
+# The driver looks at so few files itself, if it can read them: a job of Spark takes longer.
+FEW_FILES = 16
 # A query with more rows is too long for one executor: some 30 bytes each.
 LONGEST = 1 << 23
 # A file's address as Spark writes it, and as Arrow reads it.
@@ -180,13 +182,18 @@ def _n_files(files: Tasks) -> int:
 
 
 def _look_at_files(spark: SparkSession, paths: tuple[str, ...], query: str) -> tuple[str | None, int, Tasks]:
-    """What executors see of files: why they may not be evaluated one by one (None: no query stands in two), rows of a query, and tasks."""
+    """What footers tell of files: why they may not be evaluated one by one (None: no query stands in two), rows of a query, and tasks."""
     each = tuple((path,) for path in paths)
-    found = each_file(spark, each, lambda path: id_range(path, query), is_light=True)
-    wrong = next((row["error"] for row in found if row["error"] is not None), None)
-    if wrong is not None:
-        return f"executors could not read the files: {wrong}", 0, ()
-    footers = [bytes(row["data"]) for row in found]
+    footers: list[bytes] = []
+    if len(paths) <= FEW_FILES:
+        with contextlib.suppress(InputError):
+            footers = [id_range(path, query) for path in paths]
+    if not footers:
+        found = each_file(spark, each, lambda path: id_range(path, query), is_light=True)
+        wrong = next((row["error"] for row in found if row["error"] is not None), None)
+        if wrong is not None:
+            return f"executors could not read the files: {wrong}", 0, ()
+        footers = [bytes(row["data"]) for row in found]
     tasks = tuple(paths[of_task] for of_task in tasks_of(footers, OF_A_TASK))
     if are_apart(footers):
         return None, longest_query(footers), tasks
