@@ -17,6 +17,8 @@ from fastrank.gains import Discount, Gain, discounts, gain_table
 # Documents that count in a list which is walked by tables, and the labels that such a table tells apart: 3 bits for each.
 FEW = 4
 FEW_CODES = 8
+# Documents of a longer list that are listed in turn.
+LISTED = 1024
 
 
 @functools.cache
@@ -47,17 +49,17 @@ def few_ideals(gain: Gain | None, discount: Discount, n_codes: int) -> np.ndarra
 @kernel
 def walk_in_order(
     labels: Any, offsets: Any, least: Any, rel: Any, gain: Any, discount: Any, cutoffs: Any, precisions: Any, ideals: Any, histogram: Any,
-    room: Any, out: Any, n_relevant: Any,
+    room: Any, listed: Any, out: Any, n_relevant: Any,
 ) -> None:  # fmt: skip
     """As `walk_placed` for labels in rank order that are whole numbers, with the ideal gain and the number of relevant documents.
 
     gain[label] does not fall with the label. Only labels from `least` up count, of which 64 are compared at once. precisions and ideals
     are the tables of lists with few documents that count; ideals is empty where there may be other labels than those of the table.
-    histogram is zero before and after, and so is where room begins; it has 2 * `FEW` + 10 places more than the longest list. out is flat:
-    hits, gain, precisions, reciprocal rank and ideal gain; of each, per cutoff, a value a query.
+    histogram is zero before and after, and so is where room begins; it has 2 * `FEW` + 10 places more than the longest list, and listed 8
+    more than `LISTED`. out is flat: hits, gain, precisions, reciprocal rank and ideal gain; of each, per cutoff, a value a query.
     """
     n_queries, n_tabled = offsets.shape[0] - 1, labels.shape[0] - 64 if ideals.shape[0] > 0 else -1
-    y, gains, weight, written = pointer(labels), pointer(gain), pointer(discount), pointer(out)
+    y, gains, weight, places, written = pointer(labels), pointer(gain), pointer(discount), pointer(listed), pointer(out)
     known, best, counts, after, ideal = (
         pointer(precisions),
         pointer(ideals),
@@ -75,7 +77,7 @@ def walk_in_order(
                 _write_few(bits, hits, known, after, best, place, cutoffs, written, q, n_queries)
                 n_relevant[q] = set_bits(hits)
                 continue
-        _walk_many(labels, start, start + n, least, rel, gains, weight, cutoffs, counts, written, q, n_queries)
+        _walk_many(labels, start, start + n, least, rel, gains, weight, cutoffs, counts, places, written, q, n_queries)
         n_relevant[q] = _ideal(
             counts, gains, gain.shape[0], rel, weight, cutoffs, ideal, written, 4 * cutoffs.shape[0] * n_queries + q, n_queries
         )
@@ -122,39 +124,58 @@ def _write_few(
 
 @kernel
 def _walk_many(
-    labels: Any, start: int, stop: int, least: Any, rel: Any, gain: Any, weight: Any, cutoffs: Any, counts: Any, out: Any, q: int,
-    n_queries: int,
+    labels: Any, start: int, stop: int, least: Any, rel: Any, gain: Any, weight: Any, cutoffs: Any, counts: Any, listed: Any, out: Any,
+    q: int, n_queries: int,
 ) -> None:  # fmt: skip
-    """Walk a list of any length, and count its labels.
-
-    Of 64 documents the set bits are visited one after the other: one branch that the processor cannot foresee, not one a document.
-    """
+    """Walk a list of any length, and count its labels."""
     y, n_cutoffs = pointer(labels), cutoffs.shape[0]
     step = n_cutoffs * n_queries
-    n_met, least_code = np.int64(0), np.int64(rel)
-    total = precision = first = 0.0
+    n_met = total = precision = first = 0.0
     d = start
     for c in range(n_cutoffs):
         end = start + min(cutoffs[c], stop - start)
         while d < end:
-            bits = _counted(labels, d, end, least)
-            while bits != 0:
-                i = d + np.int64(trailing_zeros(bits))
-                code = np.int64(y[i])
-                counts[code] += 1
-                total += gain[code] * weight[i - start]
-                if code >= least_code:
-                    n_met += 1
+            for j in range(_list(labels, d, min(end, d + LISTED), least, listed)):
+                i = listed[j]
+                code = y[i]
+                counts[np.int64(code)] += 1
+                total += gain[np.int64(code)] * weight[i - start]
+                if code >= rel:
+                    n_met += 1.0
                     precision += n_met / (i - start + 1)
-                    first = precision if n_met == 1 else first
-                bits &= bits - np.uint64(1)
-            d += 64
+                    if n_met == 1.0:
+                        first = precision
+            d += LISTED
         d, place = end, c * n_queries + q
         out[place] = n_met
         out[place + step] = total
         out[place + 2 * step] = precision
         out[place + 3 * step] = first
-    _add_labels(labels, d, stop, least, counts)
+    while d < stop:
+        for j in range(_list(labels, d, min(stop, d + LISTED), least, listed)):
+            counts[np.int64(y[listed[j]])] += 1
+        d += LISTED
+
+
+@kernel
+def _list(labels: Any, d: int, end: int, least: Any, listed: Any) -> Any:
+    """List the documents from d to end that count. Returns how many.
+
+    Eight are written of every 64, and the next ones overwrite what is too much: no branch depends on how many there are, up to eight.
+    """
+    n = np.int64(0)
+    while d < end:
+        bits = _counted(labels, d, end, least)
+        more = np.int64(set_bits(bits))
+        for j in range(8):
+            listed[n + j] = d + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+        for j in range(8, more):
+            listed[n + j] = d + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+        n += more
+        d += 64
+    return n
 
 
 @kernel
@@ -167,16 +188,6 @@ def _counted(labels: Any, d: int, end: int, least: Any) -> Any:
     for i in range(d, end):
         bits |= np.uint64(labels[i] >= least) << np.uint64(i - d)
     return bits
-
-
-@kernel
-def _add_labels(labels: Any, d: int, stop: int, least: Any, counts: Any) -> None:
-    while d < stop:
-        bits = _counted(labels, d, stop, least)
-        while bits != 0:
-            counts[np.int64(labels[d + np.int64(trailing_zeros(bits))])] += 1
-            bits &= bits - np.uint64(1)
-        d += 64
 
 
 @kernel

@@ -14,7 +14,7 @@ from fastrank._cached import cached_property
 from fastrank.arrays import FLOAT64, UINT8, frozen
 from fastrank.gains import Discount, Gain, discounts, gain_table, rises
 from fastrank.metrics.base import Cutoff, Request
-from fastrank.metrics.in_order import FEW, FEW_CODES, few_ideals, few_precisions, ideal_of_labels, walk_in_order
+from fastrank.metrics.in_order import FEW, FEW_CODES, LISTED, few_ideals, few_precisions, ideal_of_labels, walk_in_order
 from fastrank.metrics.walk import ideal_walk, walk_placed, walk_ties
 from fastrank.ranking.standing import WHOLE, Judged, JudgedRanks, own_lines, stand
 
@@ -231,7 +231,7 @@ class View:
         rel_code = labels.dtype.type(math.ceil(min(max(rel, 0.0), codes)))
         few = labels.dtype == UINT8 and codes <= FEW_CODES and self.judged.least > 0
         tables = few_precisions(), few_ideals(walk.gain, discount, codes) if few else _NO_IDEALS
-        room = own_lines(codes, np.int64), own_lines(judged.longest + 2 * FEW + 10)
+        room = own_lines(codes, np.int64), own_lines(judged.longest + 2 * FEW + 10), own_lines(LISTED + 8, np.int64)
         fixed = (labels, judged.offsets, bound, rel_code, gain_table(walk.gain, codes), self.discounts(discount))
         walk_in_order(*fixed, _shared_cutoffs(walk.cutoffs, None)[0], *tables, *room, out, n_relevant)
         columns = out.reshape(shape)
