@@ -18,12 +18,14 @@ from benchmarks.boosting_rows import training
 from benchmarks.child import METRICS as STREAMED
 from benchmarks.child import SAMPLE
 from benchmarks.click_rows import N_STEPS, click_models
+from benchmarks.command_rows import commands
 from benchmarks.comparison import Call, Comparison, Mark
 from benchmarks.data import Data, Setting, dicts, draw, parquet_file, trec_files
 from benchmarks.drop_in_rows import drop_in
 from benchmarks.group_rows import subtopics
 from benchmarks.network_rows import networks
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
+from benchmarks.prefix_rows import prefixes
 from benchmarks.prefix_rows import prefixes
 from benchmarks.propensity_rows import propensities
 from benchmarks.spark_rows import spark
@@ -321,12 +323,15 @@ def trec(setting: Setting) -> Iterator[Comparison]:
 
 
 def of_dicts(setting: Setting) -> Iterator[Comparison]:
-    """Dicts of dicts."""
+    """Dicts of dicts, about a fifth of the documents judged, as pools are; and all of them, where each has to be looked up."""
     qrels, run = held = dicts("tenth1000", setting.queries(2_000))
-    n = sum(map(len, run.values()))
-    judging = _Judging(f"{len(run):,} × {n // len(run):,}", n, len(run), held)
+    n, shape = sum(map(len, run.values())), f"{len(run):,} × {len(next(iter(run.values()))):,}"
+    judging = _Judging(shape, n, len(run), held)
     ours = _evaluate_run(qrels, run, 1)
     yield judging.against(peers.PYTREC_EVAL, ours, Mark("faster", 10.0))
+    every = {query: dict.fromkeys(documents, 0) | qrels.get(query, {}) for query, documents in run.items()}
+    whole = _Judging(f"{shape}, all judged", n, len(run), (every, run))
+    yield whole.against(peers.PYTREC_EVAL, _evaluate_run(every, run, 1))
     for peer in (peers.RANX_DICTS, peers.RANX_BUILT):
         yield judging.against(peer, ours, left_out=_too_slow(setting))
     yield judging.reading(ours, Call("np.fromiter over the scores", lambda: peers.read_scores(held), 1), Mark("share"))
@@ -418,6 +423,7 @@ ROWS = {
         Row("networks", "An epoch of a network: update and compute, one thread", networks),
         Row("small-batch", "One small batch, the whole Python call", small_batch, each=None),
         Row("trec", "TREC qrels and run files, from the paths to map, ndcg and recip_rank", trec, each="line"),
+        Row("commands", "A run judged from the shell: the whole process, to the printed means", commands, each="line"),
         Row("dicts", "Dicts of dicts", of_dicts),
         Row("drop-in", "Other libraries' interfaces: the same call on both", drop_in),
         Row("subtopics", "Judgements by subtopic: six metrics of diversity, one thread", subtopics),
@@ -425,6 +431,7 @@ ROWS = {
         Row("spark", "Spark on one machine, local[2]: nDCG@10 of rows in 8 Parquet files", spark, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
         Row("propensities", "Position propensities by harvesting, one thread", propensities, each="document shown"),
+        Row("prefixes", "nDCG of every prefix of a stream, each ranked anew, one thread", prefixes, each="prefix"),
         Row("prefixes", "nDCG of every prefix of a stream, each ranked anew, one thread", prefixes, each="prefix"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
