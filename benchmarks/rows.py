@@ -26,7 +26,6 @@ from benchmarks.group_rows import subtopics
 from benchmarks.network_rows import networks
 from benchmarks.peers import TREC_METRICS, ArrayPeer, RunPeer
 from benchmarks.prefix_rows import prefixes
-from benchmarks.prefix_rows import prefixes
 from benchmarks.propensity_rows import propensities
 from benchmarks.spark_rows import spark
 from benchmarks.statistics_rows import statistics
@@ -431,7 +430,6 @@ ROWS = {
         Row("spark", "Spark on one machine, local[2]: nDCG@10 of rows in 8 Parquet files", spark, each="row"),
         Row("click-models", f"Click models: {N_STEPS} steps of fitting, one thread", click_models, each="document shown"),
         Row("propensities", "Position propensities by harvesting, one thread", propensities, each="document shown"),
-        Row("prefixes", "nDCG of every prefix of a stream, each ranked anew, one thread", prefixes, each="prefix"),
         Row("prefixes", "nDCG of every prefix of a stream, each ranked anew, one thread", prefixes, each="prefix"),
         Row("statistics", "10,000 bootstrap resamples and sign flips, one thread", statistics, each="draw and metric"),
         Row("start", "From nothing to a number", start, each=None),
