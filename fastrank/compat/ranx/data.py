@@ -315,7 +315,7 @@ class Run(_Scored):
         found: judgements.Run = self._pairs
         return found
 
-    def make_comparable(self, qrels: Qrels) -> Self:
+    def make_comparable(self, qrels: Qrels | Mapping[str, Any]) -> Self:
         """Add an empty ranking for queries that the qrels alone have, and remove those that they do not have."""
         known = qrels.keys()
         self._given = {query: self._dicts.get(query, {}) for query in known}

@@ -57,8 +57,8 @@ def evaluate(
     >>> evaluate(qrels, run, ["map@3", "mrr"]) == {"map@3": (1 / 1 + 2 / 3) / 2, "mrr": 1.0}
     True
     """
-    if make_comparable and isinstance(qrels, Qrels) and isinstance(run, Run):
-        run = run.make_comparable(qrels)
+    if make_comparable and isinstance(qrels, Qrels | Mapping) and isinstance(run, Run | Mapping):
+        run = (run if isinstance(run, Run) else Run(run)).make_comparable(qrels)
     if isinstance(qrels, Qrels | Mapping) and isinstance(run, Run | Mapping) and set(qrels.keys()) != set(run.keys()):
         raise AssertionError(_DIFFERENT)
     names = _names(metrics)
