@@ -1,4 +1,4 @@
-"""Compiled kernels and the pool that runs them: the only module, beside `_objects`, that imports numba.
+"""Compiled kernels and the pool that runs them: the only module that imports numba.
 
 A kernel is a plain Python loop over arrays, marked ``@kernel``. Numba is imported at the first call and not before, so reading
 metric names or printing help costs nothing. With ``NUMBA_DISABLE_JIT=1`` the plain function runs instead, which is how the suite

@@ -23,13 +23,11 @@ def object_kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function, nogil=False)
 
 
-def _build(name: str, result: str, arguments: str, *_modules: Any) -> Any:
+def _build(name: str, result: str, arguments: str, _ir: Any, types: Any, _intrinsic: Any) -> Any:
     """A function of the C interface. A place is a pointer to an address or an index."""
-    from numba import types
-
-    address = types.intp
-    kinds = {"address": address, "place": types.CPointer(address), "int": types.intc, "int64": types.int64, "double": types.float64}
-    return types.ExternalFunction(name, {**kinds, "nothing": types.void}[result](*[kinds[each] for each in arguments.split()]))
+    kinds = {"address": types.intp, "place": types.CPointer(types.intp), "int": types.intc, "int64": types.int64}
+    kinds |= {"double": types.float64, "nothing": types.void}
+    return types.ExternalFunction(name, kinds[result](*[kinds[each] for each in arguments.split()]))
 
 
 # What they do, in Python.

@@ -47,7 +47,7 @@ UPWARD |= {("clicks", "report"), ("analysis", "report")}
 
 # Outside libraries and the only rooms that may import them. What stands under LATE is imported inside a function, never at a module's head.
 ROOMS = {
-    "numba": {"_kernel", "_objects"},
+    "numba": {"_kernel"},
     "click": {"cli"},
     "rich": {"report", "cli"},
     "matplotlib": {"report"},
