@@ -22,6 +22,10 @@ PART, SMALL = 1 << 20, 1 << 12
 UINT8, INT32, INT64, FLOAT32, FLOAT64 = map(np.dtype, LABEL_TYPES)
 
 
+# NumPy's flags of an array that is contiguous and aligned, and of one that may be written to.
+_STRAIGHT, _WRITEABLE = 0x0101, 0x0400
+
+
 def as_array(name: str, value: Any, *, ordinal: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
     """A numeric array and its missing values (None: none are). NaN is not missing: only null, None, NA and masked values are.
 
@@ -200,9 +204,9 @@ def size_range(offsets: Any, found: Any) -> None:
 
 
 def sizes_between(offsets: np.ndarray) -> tuple[int, int]:
-    """The least and the greatest size that int64 offsets leave between them, read once."""
+    """The least and the greatest size that offsets leave between them, read once. They must be frozen."""
     found = np.empty(2, INT64)
-    size_range(frozen(offsets, INT64), found)
+    size_range(offsets, found)
     least, most = found.tolist()
     return least, most
 
@@ -273,10 +277,10 @@ def score_array(array: np.ndarray) -> np.ndarray:
 
 def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
     """A contiguous, aligned, read-only view or copy of one dtype: one array kind, so one compiled signature."""
-    flags = array.flags
-    if array.dtype != dtype or not (flags.c_contiguous and flags.aligned):
+    flags = array.flags.num
+    if array.dtype != dtype or flags & _STRAIGHT != _STRAIGHT:
         array = np.require(array, dtype, ["C", "A"])
-    elif not flags.writeable and type(array) is np.ndarray:
+    elif not flags & _WRITEABLE and type(array) is np.ndarray:
         return array
     view = array.view() if type(array) is np.ndarray else array.view(np.ndarray)
     view.setflags(False)  # type: ignore[call-arg]  # `write`; by its name it takes twice the time

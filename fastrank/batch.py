@@ -106,7 +106,7 @@ class QueryBatch:
     def longest(self) -> int:
         """Most documents that any query has, unretrieved ones included."""
         if self.unretrieved_offsets is None:
-            return sizes_between(self.offsets)[1]
+            return sizes_between(frozen(self.offsets, INT64))[1]
         return int((np.diff(self.offsets) + np.diff(self.unretrieved_offsets)).max(initial=0))
 
     @cached_property
@@ -162,12 +162,13 @@ def make_batch(
             cause = "offsets" if sizes is None else "sizes"
             raise InputError(f"labels with two dimensions are a query a row: leave out {cause}, or give them flat.")
         longest = label.shape[1] if n else 0
-        bounds = np.arange(0, n + 1, longest, dtype=np.int64) if n else np.zeros(n_rows + 1, np.int64)
+        bounds = frozen(np.arange(0, n + 1, longest) if n else np.zeros(n_rows + 1, INT64), INT64)
         ids = None if query_ids is None else _one_id_a_row(query_ids, n_rows)
         if doc_ids is not None and np.shape(doc_ids) == label.shape:
             doc_ids = np.asarray(doc_ids, dtype=object).ravel()
     elif query_ids is not None:
         ids, bounds, order, regrouped = group_ids(query_ids, n)
+        bounds = frozen(bounds, INT64)
     else:
         bounds, longest = _bounds(offsets, sizes, n)
     ungrouped = n >= LIKELY_UNGROUPED and label.ndim == 1 and not n_given
@@ -246,9 +247,9 @@ def _lay_out(
     pool_only = judged_only and convention.trec and smallest < 0
     if rows.absent is not None or (judged_only and rows.unjudged is not None) or pool_only:
         return _set_aside(label, score, bounds, ids, rows, judged_only, pool_only, per_query)
-    batch = QueryBatch(label, score, frozen(bounds, INT64), doc_ids=None if ids is None else DocIds.of(ids), **per_query)
+    batch = QueryBatch(label, score, bounds, doc_ids=None if ids is None else DocIds.of(ids), **per_query)
     if longest is not None:
-        batch.__dict__["longest"] = longest  # read off the offsets when they were checked
+        batch.longest = longest  # read off the offsets when they were checked
     return batch
 
 
@@ -332,7 +333,7 @@ def _first(wrong: np.ndarray, masked: np.ndarray | None) -> int:
 def _bounds(offsets: Any, sizes: Any, n: int) -> tuple[np.ndarray, int | None]:
     """The offsets, and the length of the longest list where that is known."""
     if offsets is None and sizes is None:
-        return np.array([0, n], np.int64), n
+        return frozen(np.array([0, n]), INT64), n
     name = "offsets" if sizes is None else "sizes"
     array, missing = as_array(name, offsets if sizes is None else sizes)
     if array.ndim != 1:
@@ -354,7 +355,7 @@ def _bounds(offsets: Any, sizes: Any, n: int) -> tuple[np.ndarray, int | None]:
         if bounds[-1] != n or np.any(counts > n):  # a sum of 64 bits can come round to n
             hint = " These look like query ids: give them as query_ids=." if counts.size == n else ""
             raise InputError(f"sizes must sum to the number of documents, {n}, not {sum(counts.tolist())}.{hint}")
-        return bounds, None
+        return frozen(bounds, INT64), None
     if counts.size == 0:
         raise InputError("offsets must have one entry more than there are queries, the first 0; for no query at all give [0].")
     least, most = sizes_between(counts)

@@ -29,7 +29,7 @@ def judge(
     if not ks:
         raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
     # 1, 1.0 and True are equal keys of a cache, but only the first is a cutoff.
-    kinds = tuple(type(value) for value in (*ks, *parameters.values()))
+    kinds = tuple(map(type, (*ks, *parameters.values())))
     question: Any = (metric, ks, tuple(parameters.items()), kinds)
     try:
         plan, places = _plan(*question)

@@ -46,28 +46,29 @@ class Run:
 
     def block(self, judged: Judged) -> None:
         """Compute the queries of one block."""
-        n_tied = 0
-        for group in self.plan.groups:
+        n_tied, plan = 0, self.plan
+        for group in plan.groups:
             ranks = None
             if self.scores is not None or group.judged_only:
                 ranks = self._stand(judged, group.rule, group.judged_only, group.above)
                 n_tied = max(n_tied, ranks.n_tied)
-            view = View(judged, ranks, group.answers, self.plan.depth, self.batch.longest)
+            view = View(judged, ranks, group.answers, plan.depth, judged.longest)
             for column in group.columns:
                 self._settle(column, view, self.columns[column, judged.first : judged.last])
-        if self.plan.bounds:
+        if plan.bounds:
             self._bound(judged)
-        nothing = judged.kept.get("counts")
+        kept = judged.kept
+        nothing = kept.get("counts")
         if nothing is None:
-            kept = judged.kept
-            nothing = kept["counts"] = tuple([len(kept.get(("settled", column), ())) for column in range(len(self.plan.metrics))])
+            nothing = kept["counts"] = tuple([len(kept.get(("settled", column), ())) for column in range(len(plan.metrics))])
         self.tied.append(n_tied)
         self.nothing.append(nothing)
 
     def _stand(self, judged: Judged, rule: str, judged_only: bool, above: float | None, gain: Gain | None = None) -> JudgedRanks:
         scores = None if self.scores is None else self._scores_of(judged, self.scores)
-        ranks = stand(judged, scores, rule, gain=gain)
-        ranks = without_unjudged(ranks) if judged_only else ranks
+        ranks = stand(judged, scores, rule, gain)
+        if judged_only:
+            ranks = without_unjudged(ranks)
         return ranks if above is None or scores is None else only_above(ranks, scores, above)
 
     def _scores_of(self, judged: Judged, scores: np.ndarray) -> Scores:
@@ -189,18 +190,18 @@ def run_blocks(work: Run, threads: int | None) -> None:
     def block(first: int, last: int) -> None:
         work.block(Judged(work.batch, first, last, work.plan.least))
 
-    batch = work.batch
+    batch, n_queries = work.batch, work.n_queries
     # What costs time is the documents that are here.
     offsets = batch.offsets if batch.found_ranks is None or batch.found_offsets is None else batch.found_offsets
-    n_documents = int(offsets[-1])
-    if 0 < batch.n_queries <= BLOCK - n_documents:  # one block for any number of threads
-        block(0, batch.n_queries)
+    n_documents = offsets.item(-1)
+    if 0 < n_queries <= BLOCK - n_documents:  # one block for any number of threads
+        block(0, n_queries)
         return
     size = threads or available_threads()
     # The fewer blocks the less Python, as long as every thread has some and what passes between kernels stays near. Without scores that
     # is a few columns a query and nothing of a document's size.
-    most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(batch.n_queries, 1))
-    documents = max(BLOCK, min(-(-(n_documents + batch.n_queries) // (4 * size)), most))
+    most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(n_queries, 1))
+    documents = max(BLOCK, min(-(-(n_documents + n_queries) // (4 * size)), most))
     map_blocks(block, offsets, documents=documents, threads=threads)
 
 

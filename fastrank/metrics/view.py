@@ -198,7 +198,7 @@ class View:
         return terms
 
     def _walk(self, gain: Gain | None, terms: Terms) -> np.ndarray:
-        ranks, judged = self.ranks, self.judged
+        ranks, judged = self._ranks or self.ranks, self.judged
         rel, gains, discount, cutoffs, stride = terms
         by_label = judged.codes > 0
         if not by_label:

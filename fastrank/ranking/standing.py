@@ -59,6 +59,17 @@ def _counting_room(longest: int, most: int) -> tuple[np.ndarray, np.ndarray]:
     return arrays
 
 
+class _Listed:
+    """An attribute of the listing, which is made when any is first asked for: a walk down labels in rank order never asks."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, judged: Judged, owner: type) -> Any:
+        judged.list_documents()
+        return getattr(judged, self.name)
+
+
 class Judged:
     """What the labels alone say of queries first ... last - 1. Kept between calls when only the scores change.
 
@@ -68,13 +79,8 @@ class Judged:
     judgements by subtopic or judge. `kept` holds whatever metrics work out from these alone.
     """
 
-    row: np.ndarray
-    label: np.ndarray
-    starts: np.ndarray
-    all_labels: np.ndarray
-    all_starts: np.ndarray
-    unretrieved_label: np.ndarray | None
-    unretrieved_starts: np.ndarray
+    row, label, starts, all_labels, all_starts = _Listed(), _Listed(), _Listed(), _Listed(), _Listed()
+    unretrieved_label, unretrieved_starts = _Listed(), _Listed()
 
     def __init__(self, batch: QueryBatch, first: int, last: int, least: float) -> None:
         self.first, self.last, self._batch, self.least = first, last, batch, least
@@ -93,26 +99,25 @@ class Judged:
         self.kept: dict[object, Any] = {}
         self.groups = None if batch.groups is None else batch.groups.block(first, last, self.base)
 
-    def __getattr__(self, name: str) -> Any:
-        """List the documents that count when they are first asked for: a walk down labels in rank order never asks."""
-        if name not in Judged.__annotations__:
-            raise AttributeError(name)
-        batch, first, last = self._batch, self.first, self.last
-        self.row, self.label, self.starts = _gather(self.labels, self._listed, self.least)
-        self.all_labels, self.all_starts, self.unretrieved_label = self.label, self.starts, None
+    def list_documents(self) -> None:
+        """List the documents that count: `row`, `label`, `starts`, and the same with the unretrieved ones."""
+        batch = self._batch
+        row, label, starts = _gather(self.labels, self._listed, self.least)
+        every, every_start, unretrieved, unretrieved_starts = label, starts, None, None
         if batch.unretrieved_labels is not None and batch.unretrieved_offsets is not None:
-            outer = batch.unretrieved_offsets[first : last + 1]
-            _, label, starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], frozen(outer - outer[0], INT64), self.least)
-            if len(label):
-                sort.sort_queries(label, starts, np.empty_like(label))
-                self.all_labels, self.all_starts = interleave(self.label, self.starts, label, starts)
-                self.unretrieved_label, self.unretrieved_starts = label, starts
-        return self.__dict__[name]
+            outer = batch.unretrieved_offsets[self.first : self.last + 1]
+            _, other, other_starts = _gather(batch.unretrieved_labels[outer[0] : outer[-1]], frozen(outer - outer[0], INT64), self.least)
+            if len(other):
+                sort.sort_queries(other, other_starts, np.empty_like(other))
+                every, every_start = interleave(label, starts, other, other_starts)
+                unretrieved, unretrieved_starts = other, other_starts
+        self.row, self.label, self.starts, self.all_labels, self.all_starts = row, label, starts, every, every_start
+        self.unretrieved_label, self.unretrieved_starts = unretrieved, unretrieved_starts
 
     @cached_property
     def most_counted(self) -> int:
         """Most documents of a list that count."""
-        return sizes_between(self.starts)[1]
+        return sizes_between(frozen(self.starts, INT64))[1]
 
     @cached_property
     def list_size(self) -> np.ndarray:
@@ -221,7 +226,7 @@ class Scores(NamedTuple):
     ranks: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def stand(judged: Judged, scores: Scores | None, rule: str, *, gain: Gain | None = None) -> JudgedRanks:
+def stand(judged: Judged, scores: Scores | None, rule: str, gain: Gain | None = None) -> JudgedRanks:
     """Put the counted documents of a block in rank order under a tie rule; with a gain, best and worst go by it and not by the label.
 
     scores None: they already stand in rank order.
@@ -290,28 +295,29 @@ def without_unjudged(ranks: JudgedRanks) -> JudgedRanks:
 
 
 def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
-    n = len(judged.row)
-    mine = scores.all if scores.found is None else scores.found
-    most = MOST_COUNTED if scores.found is None else max(judged.most_counted, 1)
-    placed, label = np.empty((3, n), np.int64), np.empty(n)
-    room, tied = _counting_room(judged.longest, most)
-    count.rank_by_count(scores.all, mine, judged.offsets, judged.starts, most, judged.row, judged.label, room, placed, label, tied)
+    listed, mine, most = scores.all, scores.all, MOST_COUNTED
+    if scores.found is not None:
+        mine, most = scores.found, max(judged.most_counted, 1)
+    starts, n, longest = judged.starts, len(judged.row), judged.longest
+    placed, label = np.empty((3, n), INT64), np.empty(n)
+    room, tied = _counting_room(longest, most)
+    count.rank_by_count(listed, mine, judged.offsets, starts, most, judged.row, judged.label, room, placed, label, tied)
     n_tied = tied.item()
     rank, span, row = placed[0], placed[1], placed[2]  # a third of the time that taking it apart takes
-    if judged.longest > most < judged.most_counted:
+    if longest > most < judged.most_counted:
         for q in (np.diff(judged.starts) > most).nonzero()[0].tolist():
             n_tied += _by_sorting(judged, q, scores, rule, rank, span, label, row)
-    ranks = JudgedRanks(judged, rank, span, label, row, judged.starts, n_tied, n_tied > 0)
+    ranks = JudgedRanks(judged, rank, span, label, row, starts, n_tied, n_tied > 0)
     if not n_tied or rule not in ("input", "docid"):
         return ranks
     if scores.settle is not None:
         return _settled_elsewhere(ranks, scores.settle, rule)
-    ranks.shared, listed = False, (scores.all, judged.offsets, judged.starts, most, placed, label)
+    ranks.shared, shown = False, (listed, judged.offsets, starts, most, placed, label)
     if rule == "input":
-        ties.place_input(*listed)
+        ties.place_input(*shown)
     else:
         assert scores.doc_ids is not None
-        ties.place_docid(*listed, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
+        ties.place_docid(*shown, scores.doc_ids.text, scores.doc_ids.start, scores.doc_ids.stop)
     return ranks
 
 
