@@ -450,7 +450,7 @@ def map_blocks(work: Callable[[int, int], None], offsets: np.ndarray, *, documen
         for first, last in blocks:
             work(first, last)
         return
-    pool = _shared_pool(size)
+    pool = _shared_pool(size - 1)  # the caller's thread takes blocks, too
     waiting, pending = deque(blocks), list[Future[None]]()
 
     def run() -> None:
@@ -466,7 +466,8 @@ def map_blocks(work: Callable[[int, int], None], offsets: np.ndarray, *, documen
                 raise
 
     try:
-        pending.extend(pool.submit(run) for _ in range(size))
+        pending.extend(pool.submit(run) for _ in range(size - 1))
+        run()
         for future in pending:
             future.result()
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrank._kernel import kernel, map_blocks, narrow_bytes, pointer
+from fastrank._kernel import available_threads, kernel, map_blocks, narrow_bytes, pointer
 from fastrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 # Widths that kernels are compiled for; every other numeric type is widened without loss.
 LABEL_TYPES = ("uint8", "int32", "int64", "float32", "float64")
-# Values that a thread reads in turn; and so few that a call costs more than they.
+# Values that are worth a thread's while; and so few that a call costs more than they.
 PART, SMALL = 1 << 20, 1 << 12
+# Bytes that stay in the first-level cache; a multiple of 64.
+CHUNK = 1 << 14
 # Compared with an array's own, a type is cheaper than its name.
 UINT8, INT32, INT64, FLOAT32, FLOAT64 = map(np.dtype, LABEL_TYPES)
 
@@ -168,14 +170,18 @@ def label_array(array: np.ndarray) -> np.ndarray:
 def narrow(labels: Any, codes: Any, found: Any) -> None:
     """codes = labels as bytes; found = the lowest, the highest, and whether any label is no whole number from 0 to 255."""
     given, written = pointer(labels), pointer(codes)
-    wrong = np.uint64(0)
-    n_at_once = labels.shape[0] & -64
-    for i in range(0, n_at_once, 64):
-        wrong |= narrow_bytes(given, i, written, i)
-    for i in range(n_at_once, labels.shape[0]):
-        codes[i] = np.uint8(np.int32(labels[i]))
-        wrong |= np.uint64(codes[i] != labels[i])
-    found[0], found[1] = _byte_range(codes)
+    wrong, lowest, highest = np.uint64(0), np.uint8(255), np.uint8(0)
+    for first in range(0, labels.shape[0], CHUNK):
+        last = min(first + CHUNK, labels.shape[0])
+        n_at_once = last & -64
+        for i in range(first, n_at_once, 64):
+            wrong |= narrow_bytes(given, i, written, i)
+        for i in range(n_at_once, last):
+            codes[i] = np.uint8(np.int32(labels[i]))
+            wrong |= np.uint64(codes[i] != labels[i])
+        low, high = _byte_range(codes[first:last])
+        lowest, highest = min(lowest, low), max(highest, high)
+    found[0], found[1] = lowest, highest
     found[2] = wrong != 0
 
 
@@ -222,9 +228,15 @@ def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray,
         _read_codes(label, codes, found)
         low, high, wrong = found.tolist()
     else:
-        parts = np.zeros((-(-len(label) // PART), 3), INT64)
-        in_parts(lambda first, last: _read_codes(label[first:last], codes[first:last], parts[first // PART]), len(label), threads)
-        low, high, wrong = parts[:, 0].min(), parts[:, 1].max(), parts[:, 2].any()
+        parts: list[np.ndarray] = []
+
+        def read(first: int, last: int) -> None:
+            of_part = np.zeros(3, INT64)
+            _read_codes(label[first:last], codes[first:last], of_part)
+            parts.append(of_part)
+
+        in_parts(read, len(label), threads)
+        (low, _, _), (_, high, wrong) = np.min(parts, axis=0), np.max(parts, axis=0)
     return None if wrong else (frozen(codes, UINT8), float(low), float(high))
 
 
@@ -251,11 +263,10 @@ def has_nan(values: np.ndarray, threads: int | None = 1) -> bool:
 
 def in_parts(read: Callable[[int, int], None], n: int, threads: int | None) -> None:
     """Call read(first, last) for parts of n values; threads, if there is more than one, take one after the other."""
-    if n <= PART:
-        read(0, n)
-        return
-    parts = np.arange(-(-n // PART) + 1)
-    map_blocks(lambda first, last: read(first * PART, min(last * PART, n)), parts, documents=1, threads=threads)
+    size = 1 if n <= PART else threads or available_threads()
+    part = n if size == 1 else max(PART, -(-n // (4 * size)))
+    parts = np.arange(-(-n // part) + 1)
+    map_blocks(lambda first, last: read(first * part, min(last * part, n)), parts, documents=1, threads=size)
 
 
 def score_array(array: np.ndarray) -> np.ndarray:
