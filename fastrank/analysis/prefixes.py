@@ -12,6 +12,7 @@ import numpy as np
 
 from fastrank._kernel import map_blocks
 from fastrank.analysis import prefix_kernels as kernels
+from fastrank.analysis import whole_kernels
 from fastrank.analysis.outcome import Finding
 from fastrank.arrays import as_array
 from fastrank.batch import QueryBatch, check_scores, make_batch
@@ -291,15 +292,35 @@ def _is_settled(codes: np.ndarray) -> bool:
     return int(codes.max(initial=-1)) + 1 == len(codes)
 
 
+def _is_whole(cutoffs: np.ndarray) -> bool:
+    """Whether nothing is cut: cutoffs rise by at most one a document."""
+    return len(cutoffs) > 0 and int(cutoffs[-1]) == len(cutoffs)
+
+
+def _room() -> tuple[np.ndarray, np.ndarray]:
+    """Scratch of the kernels of whole lists."""
+    return np.empty((4, whole_kernels.BLOCK), np.int64), np.empty((4, whole_kernels.BLOCK + 4))
+
+
 Kernel = Callable[..., Any]
 
 
 def _discounted(codes: np.ndarray, gains: np.ndarray, discount: Discount, cutoffs: np.ndarray) -> np.ndarray:
     n = len(codes)
     table = discounts(discount, n + 1)[: n + 1]
+    whole = _is_whole(cutoffs)
     if _is_settled(codes):
         out, place, value = np.empty(n), np.empty(n, np.int64), np.empty(n)
-        kernels.gain_curve(_above(codes), gains, table, np.diff(table, append=0.0), cutoffs, place, value, out)
+        step = np.append(np.diff(table, append=0.0), np.zeros(whole_kernels.BLOCK))
+        if whole:
+            whole_kernels.gain_curve(_above(codes), gains, table, step, place, value, *_room(), out)
+        else:
+            kernels.gain_curve(_above(codes), gains, table, step, cutoffs, place, value, out)
+        return out
+    if whole:
+        out, held = np.empty(n), np.empty((3, n), np.int64)
+        counts = np.zeros(int(codes.max()) + 1, np.int64)
+        whole_kernels.tied_gain_curve(codes, _above(codes), gains, table, *_sums(table.tobytes()), counts, held, np.empty((2, n)), out)
         return out
     return _tied(kernels.tied_gain_curve, codes, gains, table, cutoffs, (table,))
 
@@ -309,6 +330,10 @@ def _precisions(codes: np.ndarray, relevant: np.ndarray, cutoffs: np.ndarray) ->
     inverse = 1.0 / np.arange(1, n + 2)
     if _is_settled(codes):
         out, place, value = np.empty(n), np.empty(n, np.int64), np.empty(n)
+        if _is_whole(cutoffs):
+            further = 1.0 / np.arange(1, n + 2 + whole_kernels.BLOCK)
+            whole_kernels.precision_curve(_above(codes), relevant, further, place, value, *_room(), out)
+            return out
         kernels.precision_curve(_above(codes), relevant, inverse, cutoffs, place, value, out)
         return out
     return _tied(kernels.tied_precision_curve, codes, relevant, inverse, cutoffs, ())
