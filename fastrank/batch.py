@@ -416,6 +416,8 @@ def id_array(name: str, value: Any) -> pa.Array:
         ids = ids.cast(ids.type.value_type)
     if pa.types.is_string_view(ids.type):
         ids = ids.cast(pa.large_string())
+    if pa.types.is_nested(ids.type):
+        raise InputError(f"{name} must be ids of one type, text or integers, not {ids.type}: give one id an entry.")
     if pa.types.is_floating(ids.type):
         raise InputError(f"{name} must be text or integers, not floats: 0.1 + 0.2 is not 0.3. Cast them to integers or text.")
     if ids.null_count:

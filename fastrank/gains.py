@@ -86,7 +86,8 @@ def _numbers(values: Iterable[Any], what: str, most: float = LARGEST_NUMBER) -> 
 
 
 def _has_order(value: Any) -> bool:
-    return hasattr(value, "__iter__") and not isinstance(value, Mapping | set | frozenset)
+    """Whether it holds numbers one after the other: bytes are no numbers to the one who writes them, an array of no dimension holds one."""
+    return hasattr(value, "__iter__") and not isinstance(value, Mapping | set | frozenset | bytes) and getattr(value, "ndim", 1) > 0
 
 
 def as_gain(value: Any) -> Gain:

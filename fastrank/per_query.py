@@ -60,11 +60,10 @@ def slices_of_queries(by: Any, bounds: np.ndarray, order: np.ndarray | None) -> 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = by if isinstance(by, Mapping) else {"by": by}
+    columns: Mapping[Any, Any] = by if isinstance(by, Mapping) else {"by": by}
     slices = {}
     for name, column in columns.items():
-        values = pa.array(plain(column)) if not isinstance(column, pa.Array | pa.ChunkedArray) else column
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        values = _slice_values(f"by {name!r}", column)
         rows = _one_per_query(f"by {name!r}", len(values), bounds, order)
         if rows is not None:
             values = values.take(pa.array(rows))
@@ -73,6 +72,19 @@ def slices_of_queries(by: Any, bounds: np.ndarray, order: np.ndarray | None) -> 
             values = values.take(pa.array(bounds[:-1], mask=np.diff(bounds) == 0))
         slices[str(name)] = values
     return slices
+
+
+def _slice_values(name: str, column: Any) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        values = pa.array(plain(column)) if not isinstance(column, pa.Array | pa.ChunkedArray) else column
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, OverflowError, UnicodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{name} must be a column of values of one type, text or numbers ({reason}): give one a query.") from None
+    if pa.types.is_nested(values.type):
+        raise InputError(f"{name} must be a column of text or numbers, not of {values.type}: give one value a query.")
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _check_constant(name: str, changes: np.ndarray, bounds: np.ndarray) -> None:

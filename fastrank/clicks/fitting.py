@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrank.clicks.checks import check_log
 from fastrank.clicks.counting import FIRST, LAST, MIDDLE, ONLY, SKIP_ABOVE, SKIP_ALONE, SKIP_BELOW, SKIP_BETWEEN, count_places, count_tails
 from fastrank.clicks.expectation import CcmSteps, CellSteps, DbnSteps, Places, Prior, Priors, Trials, log_sum
 from fastrank.clicks.models import DEEPEST_OF_UBM, NEEDS, ClickModel, check_name
@@ -90,6 +91,7 @@ def fit(
     >>> model.converged, model.attr.round(3).tolist(), model.exam.round(3).tolist()
     (True, [0.8, 0.267], [0.734, 0.616])
     """
+    check_log(log)
     name, threads = check_name(model), check_threads(threads)
     _check_limits(max_iter, tol)
     if gamma is not None and name != "dbn":

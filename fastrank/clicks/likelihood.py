@@ -14,9 +14,11 @@ import numpy as np
 
 from fastrank._kernel import kernel, map_blocks
 from fastrank.clicks.blocks import summed
+from fastrank.clicks.checks import check_log
 from fastrank.clicks.models import ClickModel, find_pairs
 from fastrank.clicks.outcome import Outcome
 from fastrank.engine.calls import check_threads
+from fastrank.errors import InputError
 
 if TYPE_CHECKING:
     from fastrank.clicks.log import ClickLog
@@ -62,6 +64,9 @@ class Tables(NamedTuple):
 
 def tables_of(model: ClickModel, log: ClickLog) -> Tables:
     """The parameters of a model for the documents and ranks of a log."""
+    if not isinstance(model, ClickModel):
+        raise InputError(f"model must be a ClickModel, not {type(model).__name__}. Make one with fit(log, ...) or ClickModel(...).")
+    check_log(log)
     n_ranks = max(log.n_positions, 1)
     unseen_attr, unseen = model.unseen
     seen = np.ones(log.n_pairs, bool)

@@ -16,14 +16,14 @@ from fastrank.errors import InputError
 from fastrank.metrics import Metric
 
 Cutoffs = int | float | str | Sequence[int | float | str] | None
-_ONE = (int, float, str)
+_ONE = (int, float, str, bytes)
 
 
 def judge(
     metric: type[Metric], k: Cutoffs, parameters: dict[str, Any], labels: Any, scores: Any, offsets: Any, sizes: Any, query_ids: Any
 ) -> np.ndarray:
     """A metric family over arrays, at each cutoff asked for: float64[n_queries], or a column a cutoff for a sequence of them."""
-    several = k is not None and not isinstance(k, _ONE) and isinstance(k, Sequence | np.ndarray)
+    several = k is not None and not isinstance(k, _ONE) and isinstance(k, Sequence | np.ndarray) and getattr(k, "ndim", 1) > 0
     given: Any = k
     ks = tuple(given) if several else (given,)
     if not ks:

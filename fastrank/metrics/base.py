@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Integral
+from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fastrank.convention import NO_RELEVANT_RULES, TIE_RULES, Convention, one_of
@@ -53,7 +53,7 @@ SHARE_DIGITS = 30
 def as_cutoff(name: str, value: Any) -> Cutoff:
     """Read a cutoff: a whole number from 1 up, or a share of the list strictly between 0 and 1."""
     cure = f"{name} must be a whole number from 1 up, or a share of the list between 0 and 1 such as 0.2 or '20%', not {value!r}."
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, str | Number):
         raise InputError(cure)
     share = isinstance(value, str) and value.strip().endswith("%")
     try:
