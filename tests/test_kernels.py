@@ -300,3 +300,12 @@ def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path
     """
     done = run(program, NUMBA_CACHE_DIR=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
+
+
+@pytest.mark.compiled
+def test_what_a_kernel_sets_aside_stays_its_own_to_the_end() -> None:
+    """Numba frees an array after the last use of its name; memory of this size is then gone at once."""
+    n = 8_000_000
+    labels = np.zeros(n, np.uint8)
+    labels[::1000] = 1
+    assert fr.evaluate(labels, labels.astype(np.float32), metrics="nDCG@10", offsets=[0, n]).mean() == {"nDCG@10": 1.0}

@@ -205,6 +205,7 @@ def ideal_of_labels(
         for i in range(starts[q], starts[q + 1]):
             counts[np.int64(y[i])] += 1
         _ideal(counts, pointer(gain), gain.shape[0], 0, pointer(discount), cutoffs, best, written, q, n_queries)
+    room[0] = histogram[0]  # numba frees an array after the last use of its name, and a pointer to it is none
 
 
 @kernel
