@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastrank as fr
+from fastrank import arrays
 from fastrank._kernel import bits_at_least, copy_narrowed, count_above, count_at_least, kernel, map_blocks, narrow_bytes, pointer
 from fastrank.metrics.in_order import FEW, FEW_CODES, few_ideals
 from fastrank.ranking import standing
@@ -254,3 +255,34 @@ def test_a_run_in_many_blocks_has_the_bits_of_one(monkeypatch: pytest.MonkeyPatc
     parts = fr.evaluate_run(qrels, run, metrics=["nDCG@10", "AP", "RR"], threads=2)
     assert parts.values.tobytes() == whole.values.tobytes()
     assert parts.notes == whole.notes
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", TYPES)
+def test_labels_read_in_parts_are_those_read_at_once(kind: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "PART", 100)
+    labels = (np.arange(1000) % 7 + 1).astype(kind)
+    labels[950] = 200
+    found = arrays.label_codes(labels, threads)
+    assert found is not None
+    assert (found[0].tolist(), found[1:]) == (labels.tolist(), (1, 200))
+    if kind != "uint8":
+        for wrong in (-1, 256, *([0.5, math.nan, math.inf] if kind.startswith("float") else [])):
+            for place in (0, 63, 64, 555, 999):
+                others = labels.copy()
+                others[place] = wrong
+                assert arrays.label_codes(others, threads) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("small", [0, 2000])
+def test_a_nan_among_scores_is_found_wherever_it_stands(small: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "PART", 100)
+    monkeypatch.setattr(arrays, "SMALL", small)
+    scores = np.arange(1000, dtype=np.float32) - 500
+    scores[[1, 2]] = math.inf, -math.inf
+    assert not arrays.has_nan(scores, threads)
+    for place in (0, 99, 100, 999):
+        others = scores.copy()
+        others[place] = math.nan
+        assert arrays.has_nan(others, threads)
