@@ -217,20 +217,24 @@ def _sum(x: Any, stop: int) -> Any:
 
 
 @kernel
+def _cost(z: float, size: float, by: float, here: int, there: int, plus: Any, minus: Any, costs: Any) -> Any:
+    """The loss size x log(1 + exp(z)) / by of a pair, and its share at the positions of both, each rid of the other's propensity."""
+    cost = (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) * size / by
+    costs[0, here] += cost * minus[there]
+    costs[1, there] += cost * plus[here]
+    return cost * plus[here] * minus[there]
+
+
+@kernel
 def _cost_row(i: int, stop: int, slope_of_cost: float, level: float, slope: float, score: Any, change: Any, order: Any, start: int,
               position: Any, plus: Any, minus: Any, costs: Any) -> Any:  # fmt: skip
-    """The loss of a row, and its share at the positions of both documents, each rid of the other's propensity."""
-    here = position[start + order[i]]
+    """The loss of a row, pair by pair."""
     loss = 0.0
     for b in range(stop):
         if change[b] > 0.0:
             apart = score[i] - score[b]
-            there = position[start + order[b]]
-            z = slope_of_cost * apart
-            cost = (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) * change[b] / (level + slope * abs(apart))
-            costs[0, here] += cost * minus[there]
-            costs[1, there] += cost * plus[here]
-            loss += cost * plus[here] * minus[there]
+            here, there = position[start + order[i]], position[start + order[b]]
+            loss += _cost(slope_of_cost * apart, change[b], level + slope * abs(apart), here, there, plus, minus, costs)
     return loss
 
 
@@ -258,8 +262,12 @@ def _fill(scores: Any, values: Any, start: int, n: int, sigma: float, order: Any
 
 
 @kernel
-def _write(start: int, n: int, order: Any, grad: Any, hess: Any, steep: float, curved: float, out_grad: Any, out_hess: Any) -> None:
-    """Put gradients back where their documents stand."""
+def _write(start: int, n: int, order: Any, grad: Any, hess: Any, total: float, sigma: float, log_norm: bool, plain_norm: float,
+           hess_scale: float, out_grad: Any, out_hess: Any) -> None:  # fmt: skip
+    """Put gradients back where their documents stand, times the norm of the query: by total, the sum of its pulls, or plain_norm."""
+    pulled = total * (2.0 * sigma)
+    norm = math.log2(1.0 + pulled) / pulled if log_norm and pulled > 0.0 else plain_norm
+    steep, curved = sigma * norm, sigma * sigma * hess_scale * norm
     for r in range(n):
         d = start + order[r]
         out_grad[d], out_hess[d] = grad[r] * steep, hess[r] * curved
@@ -299,8 +307,7 @@ def gain_gradients(
     for q in range(first, last):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         if inverse[q] == 0.0:
-            out_grad[start : start + n] = 0.0
-            out_hess[start : start + n] = 0.0
+            out_grad[start : start + n] = out_hess[start : start + n] = 0.0
             continue
         _order(scores, start, n, counted, order, spare)
         lowest = _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
@@ -314,9 +321,7 @@ def gain_gradients(
         total += _gain_rows(
             met, n, met, lowest, near, inverse[q], sigma, level, steep, floor, value, discount, score, power, change, grad, hess, x, y
         )  # fmt: skip
-        total *= 2.0 * sigma
-        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, total, sigma, log_norm, 1.0, hess_scale, out_grad, out_hess)
 
 
 @kernel
@@ -332,8 +337,7 @@ def pair_gradients(
     for q in range(first, last):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         if inverse[q] == 0.0:
-            out_grad[start : start + n] = 0.0
-            out_hess[start : start + n] = 0.0
+            out_grad[start : start + n] = out_hess[start : start + n] = 0.0
             continue
         _order(scores, start, n, counted, order, spare)
         lowest = _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
@@ -358,9 +362,7 @@ def pair_gradients(
             grad[i] -= row
             hess[i] += _sum(y, stop)
             total += row
-        total *= 2.0 * sigma
-        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else 1.0
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, total, sigma, log_norm, 1.0, hess_scale, out_grad, out_hess)
 
 
 @kernel
@@ -455,8 +457,7 @@ def sampled_gradients(
     for q in range(first, last):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         if inverse[q] == 0.0:
-            out_grad[start : start + n] = 0.0
-            out_hess[start : start + n] = 0.0
+            out_grad[start : start + n] = out_hess[start : start + n] = 0.0
             continue
         _order(scores, start, n, counted, order, rank)
         _fill(scores, values, start, n, sigma, order, value, score, power, grad, hess)
@@ -473,11 +474,7 @@ def sampled_gradients(
                 apart = score[hi] - score[lo]
                 size = _change_of_pair(metric, hi, lo, inverse[q], value, discount, one, two) / (level + steep * abs(apart))
                 if costs.shape[1] > 0:
-                    z = cost_slope * apart
-                    cost = (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) * size
-                    costs[0, position[i]] += cost * minus[position[j]]
-                    costs[1, position[j]] += cost * plus[position[i]]
-                    loss[q] += cost * plus[position[i]] * minus[position[j]]
+                    loss[q] += _cost(cost_slope * apart, size, 1.0, position[i], position[j], plus, minus, costs)
                 if position.shape[0] > 0:
                     size *= plus[position[i]] * minus[position[j]]
                 small = math.exp(-abs(sigma * apart))
@@ -486,6 +483,4 @@ def sampled_gradients(
                 grad[hi], grad[lo] = grad[hi] - pull, grad[lo] + pull
                 hess[hi], hess[lo] = hess[hi] + bend, hess[lo] + bend
                 total += pull
-        total *= 2.0 * sigma
-        norm = math.log2(1.0 + total) / total if log_norm and total > 0.0 else mean
-        _write(start, n, order, grad, hess, sigma * norm, sigma * sigma * hess_scale * norm, out_grad, out_hess)
+        _write(start, n, order, grad, hess, total, sigma, log_norm, mean, hess_scale, out_grad, out_hess)
