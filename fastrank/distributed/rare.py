@@ -54,8 +54,7 @@ def why_not(job: Job) -> str | None:
     if plan.least <= 0 or job.options["judged_only"]:
         return "documents of label 0 count"
     for metric in plan.metrics:
-        gain = getattr(metric, "gain", None)
-        if metric.grouped or metric.family in plan.convention.binary_only or (isinstance(gain, GainTable) and gain.others is None):
+        if metric.grouped or metric.family in plan.convention.binary_only or isinstance(getattr(metric, "gain", None), GainTable):
             return f"{metric.short_name} asks for every label"
     return None
 
@@ -219,13 +218,14 @@ class RareJob:
         def offsets(of_owner: np.ndarray) -> np.ndarray:
             return frozen(np.searchsorted(of_owner, np.arange(len(query_ids) + 1)), np.int64)
 
-        return QueryBatch(
+        first, together = before[top] - before[2 * mine + 1] + 1, slots[2 * mine]
+        batch = QueryBatch(
             frozen(label[found], label.dtype),
             scores,
             frozen(np.append(0, np.cumsum(listed)), np.int64),
             found_scores=scores,
             found_offsets=offsets(owner[found]),
-            found_ranks=(before[top] - before[2 * mine + 1] + 1, slots[2 * mine]),
+            found_ranks=(first, together),
             unretrieved_labels=frozen(label[~found], label.dtype),
             unretrieved_offsets=offsets(owner[~found]),
             query_ids=query_ids,
@@ -233,6 +233,10 @@ class RareJob:
             largest_label=of.extremes[1],
             pooled=plan_of(self.job).convention.trec,
         )
+        # Discounts are asked for no rank beyond the last document that counts, however long the list is.
+        lowest, most = (first + together - 1).max(initial=0), np.diff(np.searchsorted(owner, np.arange(len(query_ids) + 1))).max(initial=0)
+        batch.__dict__["longest"] = int(max(lowest, most))
+        return batch
 
 
 def _lots(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
