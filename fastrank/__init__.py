@@ -5,8 +5,9 @@ Names are resolved when they are first used: importing the package loads none of
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fastrank._lazy import attributes
 
 __version__ = "0.1.0"
 
@@ -108,17 +109,4 @@ _HOMES: dict[str, str | None] = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fastrank' has no attribute {name!r}")
-    home = _HOMES[name]
-    if home is None:
-        return importlib.import_module(f"fastrank.{name}")
-    value = getattr(importlib.import_module(f"fastrank.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = attributes(__name__, _HOMES)

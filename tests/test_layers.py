@@ -27,7 +27,7 @@ LAYERS = (
     ("replicates", "statistics", "batch", "per_query", "groups", "gains", "convention", "arrays"),
     ("_objects",),
     ("errors", "_kernel"),
-    ("_cached", "_fork"),
+    ("_cached", "_fork", "_lazy"),
 )
 SIDEWAYS = {
     ("metrics", "ranking"),

@@ -5,8 +5,9 @@ Names are resolved when they are first used, as in the package itself.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fastrank._lazy import attributes
 
 if TYPE_CHECKING:
     from fastrank.analysis.cutoffs import CutoffChoice as CutoffChoice
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fastrank.analysis.telling import distinguish as distinguish
 
 # Where each public name is defined.
-_HOMES: dict[str, str] = {
+_HOMES = {
     **dict.fromkeys(("CutoffChoice", "choose_k"), "cutoffs"),
     **dict.fromkeys(("DiscountCheck", "check_discount", "discount_table"), "discounting"),
     **dict.fromkeys(("Gap", "limit", "limit_interval", "simulate_gap"), "limits"),
@@ -38,14 +39,4 @@ _HOMES: dict[str, str] = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fastrank.analysis' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fastrank.analysis.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = attributes(__name__, _HOMES)

@@ -5,8 +5,9 @@ Names are resolved when they are first used, as in the package itself.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fastrank._lazy import attributes
 
 if TYPE_CHECKING:
     from fastrank.clicks.counterfactual import Counterfactual as Counterfactual
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from fastrank.clicks.summaries import Summary as Summary
 
 # Where each public name is defined.
-_HOMES: dict[str, str] = {
+_HOMES = {
     "ClickLog": "log",
     **dict.fromkeys(("Propensity", "SwapStrata", "propensity", "swap_strata"), "propensities"),
     **dict.fromkeys(("Rate", "ctr", "session_metrics"), "rates"),
@@ -55,14 +56,4 @@ _HOMES: dict[str, str] = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fastrank.clicks' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fastrank.clicks.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = attributes(__name__, _HOMES)

@@ -5,17 +5,8 @@ Each is loaded when it is first asked for.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from fastrank._lazy import attributes
 
 __all__ = ["ir_measures", "pytrec_eval", "ranx"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'fastrank.compat' has no attribute {name!r}")
-    return importlib.import_module(f"fastrank.compat.{name}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = attributes(__name__, dict.fromkeys(__all__))

@@ -6,17 +6,8 @@ without a module, and for plain processes, `fastrank.Evaluator` is the unit that
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from fastrank._lazy import attributes
 
 __all__ = ["ray", "spark"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'fastrank.distributed' has no attribute {name!r}")
-    return importlib.import_module(f"fastrank.distributed.{name}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = attributes(__name__, dict.fromkeys(__all__))

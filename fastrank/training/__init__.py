@@ -5,8 +5,9 @@ Names are resolved when they are first used, as in the package itself.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fastrank._lazy import attributes
 
 if TYPE_CHECKING:
     from fastrank.training.catboost import CatboostMetric as CatboostMetric
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from fastrank.training.xgboost import xgboost_objective as xgboost_objective
 
 # Where each public name is defined.
-_HOMES: dict[str, str] = {
+_HOMES: dict[str, str | None] = {
     **dict.fromkeys(("CatboostMetric", "catboost_metric"), "catboost"),
     **dict.fromkeys(("LightgbmMetric", "LightgbmObjective", "lightgbm_metric", "lightgbm_objective"), "lightgbm"),
     **dict.fromkeys(("XgboostMetric", "XgboostObjective", "xgboost_metric", "xgboost_objective"), "xgboost"),
@@ -42,17 +43,6 @@ _HOMES: dict[str, str] = {
 _MODULES = ("huggingface", "jax", "keras", "sentence_transformers", "sklearn", "torch")
 
 __all__ = sorted(_HOMES)
+_HOMES.update(dict.fromkeys(_MODULES))
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"fastrank.training.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fastrank.training' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fastrank.training.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__, *_MODULES]
+__getattr__, __dir__ = attributes(__name__, _HOMES)
