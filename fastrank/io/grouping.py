@@ -32,7 +32,7 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class RowsByQuery:
     """Rows by query. order: row of the source for each row, None when they stay where they are; scattered: per query, whether it was."""
 
     query_ids: pa.Array
@@ -81,14 +81,14 @@ def ascends(values: pa.Array) -> bool:
     return len(values) < 2 or bool(pc.all(pc.less(values[:-1], values[1:])).as_py())
 
 
-def group(runs: Runs, *, by_id: bool = False) -> Groups:
+def group(runs: Runs, *, by_id: bool = False) -> RowsByQuery:
     """Queries in order of appearance, or sorted by id when the rows of one stood in several places (rows keep their order).
 
     ``by_id``: sorted by id always.
     """
     encoded = None if ascends(runs.values) else runs.values.dictionary_encode()
     if encoded is None or (len(encoded.dictionary) == len(encoded) and not by_id):
-        return Groups(runs.values, runs.offsets, None, np.zeros(len(runs.values), bool))
+        return RowsByQuery(runs.values, runs.offsets, None, np.zeros(len(runs.values), bool))
     sorted_ids = pc.sort_indices(encoded.dictionary)
     place = np.empty(len(sorted_ids), np.int64)
     place[sorted_ids.to_numpy()] = np.arange(len(sorted_ids))
@@ -99,7 +99,7 @@ def group(runs: Runs, *, by_id: bool = False) -> Groups:
     rows = np.repeat(runs.starts[order] - (ends - sizes), sizes)
     rows += np.arange(runs.n_rows)
     last_runs = np.cumsum(np.bincount(query)) - 1
-    return Groups(encoded.dictionary.take(sorted_ids), np.append(0, ends[last_runs]), rows, np.diff(last_runs, prepend=-1) > 1)
+    return RowsByQuery(encoded.dictionary.take(sorted_ids), np.append(0, ends[last_runs]), rows, np.diff(last_runs, prepend=-1) > 1)
 
 
 def stable_order(keys: np.ndarray, n_keys: int) -> np.ndarray:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fastrank.errors import InputError
 from fastrank.io.arrow import reading
 from fastrank.io.columns import Columns
-from fastrank.io.grouping import Groups, Runs, find_runs, group
+from fastrank.io.grouping import RowsByQuery, Runs, find_runs, group
 
 Path = str | os.PathLike[str]
 
@@ -198,7 +198,7 @@ class _Text:
         elif self.bare is None:
             self.bare = (number, line)
 
-    def queries(self) -> Groups:
+    def queries(self) -> RowsByQuery:
         """Queries by their qid:."""
         if self.bare is not None:
             number, line = self.bare
@@ -211,7 +211,7 @@ class _Text:
         runs = find_runs(pa.chunked_array([ids]))
         return group(Runs(np.array(self.starts, np.int64)[runs.starts], runs.values, len(self.labels)))
 
-    def groups(self, path: str) -> Groups:
+    def groups(self, path: str) -> RowsByQuery:
         """Queries by the sizes that a second file gives."""
         if self.ids:
             raise InputError(f"{self.path} has qid:, and {path} was given as groups=: leave out groups=.")
@@ -226,7 +226,7 @@ class _Text:
         if sum(sizes) != len(self.labels):
             raise InputError(f"{path}: the group sizes sum to {sum(sizes)}, but {self.path} has {len(self.labels)} rows.")
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
-        return Groups(pa.array(np.arange(len(sizes))), offsets, None, np.zeros(len(sizes), bool))
+        return RowsByQuery(pa.array(np.arange(len(sizes))), offsets, None, np.zeros(len(sizes), bool))
 
 
 def _scores(path: str, n_rows: int, letor: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from fastrank._kernel import query_blocks
 from fastrank.errors import InputError
 from fastrank.io.arrow import first_null, joined, normal, numbers, reading, single, valid
 from fastrank.io.columns import Columns
-from fastrank.io.grouping import Groups, Runs, ascends, find_runs, group
+from fastrank.io.grouping import RowsByQuery, Runs, ascends, find_runs, group
 from fastrank.io.roles import Roles
 from fastrank.io.sources import ROW, THE_TABLE, Source, Stoppable, from_row, open_source, with_numbers
 from fastrank.io.spill import STARTS, tables_by_query
@@ -142,7 +142,7 @@ def _from_memory(table: pa.Table, roles: Roles, rows_per_batch: int) -> Iterator
     yield from _batches(table, roles, groups, 0, rows_per_batch)
 
 
-def _batches(part: pa.Table, roles: Roles, groups: Groups, first_row: int, rows_per_batch: int) -> Iterator[Columns]:
+def _batches(part: pa.Table, roles: Roles, groups: RowsByQuery, first_row: int, rows_per_batch: int) -> Iterator[Columns]:
     """Cut whole queries into batches; at least one, if without queries."""
     for first, last in list(query_blocks(groups.offsets, rows_per_batch)) or [(0, 0)]:
         start, stop = int(groups.offsets[first]), int(groups.offsets[last])
@@ -153,9 +153,9 @@ def _batches(part: pa.Table, roles: Roles, groups: Groups, first_row: int, rows_
             yield _columns(part.take(pa.array(rows)), roles, _between(groups, first, last), int(rows[0]), rows)
 
 
-def _between(groups: Groups, first: int, last: int) -> Groups:
+def _between(groups: RowsByQuery, first: int, last: int) -> RowsByQuery:
     offsets = groups.offsets[first : last + 1]
-    return Groups(groups.query_ids.slice(first, last - first), offsets - offsets[0], None, groups.scattered[first:last])
+    return RowsByQuery(groups.query_ids.slice(first, last - first), offsets - offsets[0], None, groups.scattered[first:last])
 
 
 def _stream(source: Source, roles: Roles, rows_per_batch: int, memory_limit: int, start: int | None) -> Iterator[Columns]:
@@ -182,7 +182,7 @@ def _id_of_row(source: Source, roles: Roles, rows_per_batch: int, row: int) -> p
     return find_runs(pa.chunked_array([batch.column(0)[:1]])).values
 
 
-def _whole_queries(source: Source, roles: Roles, rows_per_batch: int, first_row: int) -> Iterator[tuple[pa.Table, Groups, int]]:
+def _whole_queries(source: Source, roles: Roles, rows_per_batch: int, first_row: int) -> Iterator[tuple[pa.Table, RowsByQuery, int]]:
     """Rows up to the last query that may go on, its rows held for the next batch; and the row of the file they begin with."""
     held: list[pa.RecordBatch] = []
     n_held, enough = 0, rows_per_batch
@@ -206,8 +206,8 @@ def _whole_queries(source: Source, roles: Roles, rows_per_batch: int, first_row:
     yield part, _in_place(runs.values, runs.offsets), first_row
 
 
-def _in_place(query_ids: pa.Array, offsets: np.ndarray) -> Groups:
-    return Groups(query_ids, offsets, None, np.zeros(len(query_ids), bool))
+def _in_place(query_ids: pa.Array, offsets: np.ndarray) -> RowsByQuery:
+    return RowsByQuery(query_ids, offsets, None, np.zeros(len(query_ids), bool))
 
 
 def _is_scattered(source: Source, roles: Roles, rows_per_batch: int) -> bool:
@@ -250,7 +250,7 @@ def _source_row(row: int, first_row: int, rows: np.ndarray | None) -> int:
     return first_row + row if rows is None else int(rows[row])
 
 
-def _columns(part: pa.Table, roles: Roles, groups: Groups, first_row: int, rows: np.ndarray | None) -> Columns:
+def _columns(part: pa.Table, roles: Roles, groups: RowsByQuery, first_row: int, rows: np.ndarray | None) -> Columns:
     rows = _source_rows(part, rows)
     if rows is not None and len(rows):
         first_row = int(rows[0])
