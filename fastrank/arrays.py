@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # Widths that kernels are compiled for; every other numeric type is widened without loss.
 LABEL_TYPES = ("uint8", "int32", "int64", "float32", "float64")
-# Values that are worth a thread's while; and so few that a call costs more than they.
-PART, SMALL = 1 << 20, 1 << 12
+# Bytes whose reading takes longer than waking a thread, and so few values that a call costs more than they.
+PART, SMALL = 1 << 22, 1 << 12
 # Bytes that stay in the first-level cache; a multiple of 64.
 CHUNK = 1 << 14
 # Compared with an array's own, a type is cheaper than its name.
@@ -223,7 +223,7 @@ def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray,
     There must be a label.
     """
     codes = label if label.dtype == UINT8 else np.empty(len(label), UINT8)
-    if len(label) <= PART:
+    if label.nbytes <= PART:
         found = np.zeros(3, INT64)
         _read_codes(label, codes, found)
         low, high, wrong = found.tolist()
@@ -235,7 +235,7 @@ def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray,
             _read_codes(label[first:last], codes[first:last], of_part)
             parts.append(of_part)
 
-        in_parts(read, len(label), threads)
+        in_parts(read, label, threads)
         (low, _, _), (_, high, wrong) = np.min(parts, axis=0), np.max(parts, axis=0)
     return None if wrong else (frozen(codes, UINT8), float(low), float(high))
 
@@ -257,14 +257,14 @@ def has_nan(values: np.ndarray, threads: int | None = 1) -> bool:
         if math.isnan(np.minimum.reduce(values[first:last])):
             found.append(first)
 
-    in_parts(read, len(values), threads)
+    in_parts(read, values, threads)
     return bool(found)
 
 
-def in_parts(read: Callable[[int, int], None], n: int, threads: int | None) -> None:
-    """Call read(first, last) for parts of n values; threads, if there is more than one, take one after the other."""
-    size = 1 if n <= PART else threads or available_threads()
-    part = n if size == 1 else max(PART, -(-n // (4 * size)))
+def in_parts(read: Callable[[int, int], None], values: np.ndarray, threads: int | None) -> None:
+    """Call read(first, last) for parts of the values; threads, if there is more than one, take one after the other."""
+    n, size = len(values), 1 if values.nbytes <= PART else threads or available_threads()
+    part = n if size == 1 else max(PART // values.itemsize, -(-n // (4 * size)))
     parts = np.arange(-(-n // part) + 1)
     map_blocks(lambda first, last: read(first * part, min(last * part, n)), parts, documents=1, threads=size)
 

@@ -200,8 +200,8 @@ def run_blocks(work: Run, threads: int | None) -> None:
     size = threads or available_threads()
     # The fewer blocks the less Python, as long as every thread has some and what passes between kernels stays near. Without scores that
     # is a few columns a query and nothing of a document's size.
-    most = 2 * BLOCK if work.scores is not None else QUERIES * (n_documents // max(n_queries, 1))
-    documents = max(BLOCK, min(-(-(n_documents + n_queries) // (4 * size)), most))
+    each, most = (4, 2 * BLOCK) if work.scores is not None else (2, QUERIES * (n_documents // max(n_queries, 1)))
+    documents = max(BLOCK, min(-(-(n_documents + n_queries) // (each * size)), most))
     map_blocks(block, offsets, documents=documents, threads=threads)
 
 
