@@ -28,7 +28,8 @@ GAINS = {
 
 
 def gain(metric: str, rank: int, k: int) -> float:
-    return GAINS[metric](rank, k) if 0 < rank <= k else 0.0
+    """Down to rank k; reciprocal ranks of every rank."""
+    return GAINS[metric](rank, k) if 0 < rank and (rank <= k or metric == "rr_sum") else 0.0
 
 
 def plain_values(log: ClickLog, theta: np.ndarray, new: np.ndarray, metric: str, k: int, **how: Any) -> dict[str, Any]:

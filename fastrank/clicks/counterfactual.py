@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrank.arrays import frozen
-from fastrank.clicks.checks import check_level, check_log, flat, place, whole
+from fastrank.clicks.checks import DEEPEST, check_level, check_log, flat, place, whole
 from fastrank.clicks.outcome import Outcome
 from fastrank.clicks.placement import Placement
 from fastrank.clicks.propensities import Propensity
@@ -112,9 +112,14 @@ class Counterfactual(Outcome):
         return self.sweep
 
     @property
+    def name(self) -> str:
+        """The metric with its cutoff; rr_sum has none."""
+        return self.metric if self.metric == "rr_sum" else f"{self.metric}@{self.k}"
+
+    @property
     def verdict(self) -> str:
         """What the estimate and its sweep support, in words."""
-        how = f"{self.metric}@{self.k} by {self.estimator}"
+        how = f"{self.name} by {self.estimator}"
         interval = f"{self.diff:+.4f} ({100 * self.level:g}% interval {self.diff_lo:+.4f} to {self.diff_hi:+.4f})"
         if math.isnan(self.diff_lo):
             return f"There are too few sessions to tell the rankers apart on {how}: {self.diff:+.4f} per session."
@@ -182,7 +187,8 @@ def evaluate(
     new_position
         int[n_rows]: the new ranker's rank of each document shown, 0 where it drops it; or what `rank_in` returns.
     metric
-        λ: "dcg" 1 / log2(1 + rank), "recall" 1, "precision" 1 / k, "rr_sum" 1 / rank, each down to rank k. Relevance counts as 0 or 1.
+        λ: "dcg" 1 / log2(1 + rank), "recall" 1, "precision" 1 / k, each down to rank k; "rr_sum" 1 / rank at every rank, whatever k.
+        Relevance counts as 0 or 1.
     estimator
         "ips"; "snips", over Σ c / theta (with "recall" the share of what is relevant that stands in the top k); "dr", doubly robust,
         which adds `rhat` for every document of the query and weighs clicks minus theta · rhat.
@@ -308,7 +314,8 @@ def _ranks(log: ClickLog, given: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _gains(metric: str, k: int, deepest: int) -> np.ndarray:
     """λ by rank, 0 at rank 0 and from the last entry on."""
-    depth = min(k, deepest)
+    # Reciprocal ranks are not cut at k; from a millionth on they are 0.
+    depth = min(deepest, DEEPEST if metric == "rr_sum" else k)
     rank = np.arange(1, depth + 1)
     value = {"dcg": 1 / np.log2(1 + rank), "rr_sum": 1 / rank, "recall": np.ones(depth), "precision": np.full(depth, 1 / k)}[metric]
     return frozen(np.concatenate([[0.0], value, [0.0]]), np.float64)

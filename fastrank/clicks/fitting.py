@@ -29,12 +29,12 @@ EXAMINED_SKIPS = (SKIP_ABOVE, SKIP_BETWEEN, SKIP_ALONE)
 def fit(
     log: ClickLog,
     model: str = "pbm",
-    *,
     prior: tuple[float, float] | float = (1, 1),
     gamma: float | None = None,
     max_iter: int = 500,
     tol: float = 1e-6,
     accelerate: bool = True,
+    *,
     threads: int | None = None,
     report: Report | None = None,
 ) -> ClickModel:

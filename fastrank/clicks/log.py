@@ -147,9 +147,9 @@ class ClickLog:
         >>> ClickLog.from_arrow(table)
         ClickLog(2 sessions, 3 documents shown, 1 click, 2 queries, 3 pairs of query and document, positions 1 to 2)
         """
-        from fastrank.clicks.reading import read_lists
+        from fastrank.clicks.reading import Names, read_lists
 
-        return cls(**read_lists(table, docs, clicks, query, position, cluster, weight, columns))
+        return cls(**read_lists(table, Names(docs, clicks, "", query, position, cluster, weight, columns)))
 
     @classmethod
     def from_table(
@@ -176,9 +176,9 @@ class ClickLog:
         >>> ClickLog.from_table(pa.table(rows | {"position": [2, 1, 1], "click": [1, 0, 0]}))
         ClickLog(2 sessions, 3 documents shown, 1 click, 2 queries, 3 pairs of query and document, positions 1 to 2)
         """
-        from fastrank.clicks.reading import read_rows
+        from fastrank.clicks.reading import Names, read_rows
 
-        return cls(**read_rows(table, session, doc, click, query, position, cluster, weight, columns))
+        return cls(**read_rows(table, Names(doc, click, session, query, position, cluster, weight, columns)))
 
     # --- sizes -------------------------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,31 @@ ROWS_PER_BATCH = 1 << 20
 WORDS = {"query": "session", "label": "click", "score": "position", "by": "value"}
 
 
+@dataclass(frozen=True)
+class Names:
+    """The columns of a log by what they hold; `columns`: further values that a session has once."""
+
+    doc: str
+    click: str
+    session: str = ""
+    query: str | None = None
+    position: str | None = None
+    cluster: str | None = None
+    weight: str | None = None
+    columns: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        given: object = self.columns
+        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+            raise InputError(f"columns must be a list of names, such as ['device'], not {given!r}.")
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The role of each column of what a session has once."""
+        roles = (*(("column", name) for name in self.columns), ("cluster", self.cluster), ("query", self.query))
+        return {name: role for role, name in roles if name is not None}
+
+
 # --- a session per row ----------------------------------------------------------------------------------------------------------
 
 
@@ -61,39 +86,21 @@ class _ListRoles(Roles):
             raise InputError(f'weight column "{self.weight}" is {schema.field(self.weight).type}, not a number: cast it to float64.')
 
 
-def read_lists(
-    table: Any,
-    docs: str,
-    clicks: str,
-    query: str | None,
-    position: str | None,
-    cluster: str | None,
-    weight: str | None,
-    columns: Sequence[str],
-) -> dict[str, Any]:
+def read_lists(table: Any, names: Names) -> dict[str, Any]:
     """The arguments of a `ClickLog`, from a table with a session per row."""
-    values = _values(query, cluster, columns)
-    by = tuple(name for _, name in values)
-    lists = (("docs", docs), ("clicks", clicks), *((("positions", position),) if position else ()))
-    roles = _ListRoles("", None, (), weight=weight, by=by, lists=lists, values=values)
+    by = tuple(names.values)
+    lists = (("docs", names.doc), ("clicks", names.click), *((("positions", names.position),) if names.position else ()))
+    values = tuple((role, name) for name, role in names.values.items())
+    roles = _ListRoles("", None, (), weight=names.weight, by=by, lists=lists, values=values)
     source = open_source(table, roles)
     where = THE_TABLE if isinstance(source, pa.Table) else source.where
     batches = source.to_batches() if isinstance(source, pa.Table) else source.batches(roles.columns, ROWS_PER_BATCH >> 4)
     parts = _Parts(where)
     with reading(where):
         for batch in batches:
-            parts.add_lists(batch, docs, clicks, position)
-            parts.add_values(batch, weight, by)
-    return parts.arguments(query, cluster, weight, columns, source.schema)
-
-
-def _values(query: str | None, cluster: str | None, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Role and name of each column of what a session has once, each column once."""
-    given: object = columns
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
-        raise InputError(f"columns must be a list of names, such as ['device'], not {columns!r}.")
-    roles = {name: role for role, name in (*(("column", name) for name in columns), ("cluster", cluster), ("query", query))}
-    return tuple((role, name) for name, role in roles.items() if name is not None)
+            parts.add_lists(batch, names.doc, names.click, names.position)
+            parts.add_values(batch, names.weight, by)
+    return parts.arguments(names, source.schema)
 
 
 class _Parts:
@@ -146,20 +153,18 @@ class _Parts:
                 raise InputError(f'weight column "{weight}" must not be null: row {int(np.flatnonzero(given.mask)[0])} of a batch is.')
             self.weight.append(np.asarray(given, np.float64))
 
-    def arguments(
-        self, query: str | None, cluster: str | None, weight: str | None, columns: Sequence[str], schema: pa.Schema
-    ) -> dict[str, Any]:
+    def arguments(self, names: Names, schema: pa.Schema) -> dict[str, Any]:
         """All of it, as `ClickLog` takes it."""
-        values = {name: _whole_column(self.values.get(name, []), schema, name) for name in (query, cluster, *columns) if name is not None}
+        values = {name: _whole_column(self.values.get(name, []), schema, name) for name in names.values}
         return {
             "offsets": np.cumsum(np.concatenate(self.sizes)),
             "doc": _joined_codes(self.doc) if self.doc else pa.nulls(0, pa.string()),
             "click": np.concatenate(self.click) if self.click else np.zeros(0, np.uint8),
-            "query": None if query is None else values[query],
+            "query": None if names.query is None else values[names.query],
             "position": np.concatenate(self.position) if self.position else None,
-            "cluster": None if cluster is None else values[cluster],
-            "weight": None if weight is None else np.concatenate([*self.weight, np.zeros(0)]),
-            "columns": {name: values[name].dictionary_decode() for name in columns},
+            "cluster": None if names.cluster is None else values[names.cluster],
+            "weight": None if names.weight is None else np.concatenate([*self.weight, np.zeros(0)]),
+            "columns": {name: values[name].dictionary_decode() for name in names.columns},
         }
 
     def _whole(self, what: str, values: pa.Array, sizes: np.ndarray) -> np.ndarray:
@@ -217,51 +222,35 @@ def _whole_column(parts: Sequence[pa.Array], schema: pa.Schema, name: str) -> pa
 # --- a document shown per row ---------------------------------------------------------------------------------------------------
 
 
-def read_rows(
-    table: Any,
-    session: str,
-    doc: str,
-    click: str,
-    query: str | None,
-    position: str | None,
-    cluster: str | None,
-    weight: str | None,
-    columns: Sequence[str],
-) -> dict[str, Any]:
+def read_rows(table: Any, names: Names) -> dict[str, Any]:
     """The arguments of a `ClickLog`, from a table with a row per document shown, in any order of rows where positions are given."""
-    by = tuple(name for _, name in _values(query, cluster, columns))
     try:
-        return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=False)
+        return _gather(table, names, regroup=False)
     except Scattered:
-        return _gather(table, session, doc, click, query, position, cluster, weight, columns, by, regroup=True)
+        return _gather(table, names, regroup=True)
 
 
-def _gather(
-    table: Any,
-    session: str,
-    doc: str,
-    click: str,
-    query: str | None,
-    position: str | None,
-    cluster: str | None,
-    weight: str | None,
-    columns: Sequence[str],
-    by: Sequence[str],
-    *,
-    regroup: bool,
-) -> dict[str, Any]:
-    parts = _Parts("the table")
-    scores = [] if position is None else [position]
-    batches = _in_our_words(
-        lambda: read_columns(
-            table, query=session, label=click, scores=scores, doc=doc, weight=weight, by=by, rows_per_batch=ROWS_PER_BATCH, regroup=regroup
-        ),
-        {name: role for role, name in _values(query, cluster, columns)},
-    )
+def _gather(table: Any, names: Names, *, regroup: bool) -> dict[str, Any]:
+    parts, by, position = _Parts("the table"), tuple(names.values), names.position
+
+    def read() -> Iterator[Columns]:
+        return read_columns(
+            table,
+            query=names.session,
+            label=names.click,
+            scores=[] if position is None else [position],
+            doc=names.doc,
+            weight=names.weight,
+            by=by,
+            rows_per_batch=ROWS_PER_BATCH,
+            regroup=regroup,
+        )
+
+    batches = _in_our_words(read, names.values)
     types: dict[str, pa.DataType] = {}
     for batch in batches:
         order: Any = slice(None)
-        for role, name, values in (("click", click, batch.labels), ("position", position, batch.scores.get(position or ""))):
+        for role, name, values in (("click", names.click, batch.labels), ("position", position, batch.scores.get(position or ""))):
             if values is not None and np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
                 row = batch.source_row(int(np.flatnonzero(np.ma.getmaskarray(values))[0]))
                 raise InputError(f'{role} column "{name}" must not be null: row {row} is. Fill it or filter the row out.')
@@ -277,13 +266,13 @@ def _gather(
         parts.sizes.append(np.diff(batch.offsets))
         for name in by:
             types[name] = batch.by[name].type
-            if name in (query, cluster) and (null := first_null(batch.by[name])) is not None:
+            if (role := names.values[name]) != "column" and (null := first_null(batch.by[name])) is not None:
                 row = batch.source_row(int(batch.offsets[null]))
-                raise InputError(f'{"query" if name == query else "cluster"} column "{name}" must not be null: row {row} is. Fill it.')
+                raise InputError(f'{role} column "{name}" must not be null: row {row} is. Fill it.')
             parts.values.setdefault(name, []).append(batch.by[name].dictionary_encode())
         if batch.weights is not None:
             parts.weight.append(batch.weights)
-    return parts.arguments(query, cluster, weight, columns, pa.schema(list(types.items())))
+    return parts.arguments(names, pa.schema(list(types.items())))
 
 
 def _in_our_words(read: Callable[[], Iterator[Columns]], values: dict[str, str]) -> Iterator[Columns]:
@@ -332,9 +321,9 @@ def read_log(table: Any, given: dict[str, str | None], columns: Sequence[str] = 
                 f'session= names a column of tables with a row per document shown, and column "{docs}" holds lists: leave it out.'
             )
         clicks = given.get("click") or _usual("clicks", schema) or "clicks"
-        return read_lists(table, docs, clicks, found["query"], given.get("position"), cluster, weight, columns)
+        return read_lists(table, Names(docs, clicks, "", found["query"], given.get("position"), cluster, weight, columns))
     session, doc, click = (found[role] or USUAL[role][0] for role in ("session", "doc", "click"))
-    return read_rows(table, session, doc, click, found["query"], found["position"], cluster, weight, columns)
+    return read_rows(table, Names(doc, click, session, found["query"], found["position"], cluster, weight, columns))
 
 
 def read_ranking(

@@ -142,7 +142,7 @@ def _counterfactual(found: Counterfactual) -> Report:
         ["weight of clicks that the new ranker drops", f"{100 * found.clicked_missing:.2f}%"],
         ["top of the new ranker never shown", "-" if math.isnan(found.unsupported) else f"{100 * found.unsupported:.2f}%"],
     ]
-    how = f"{found.metric}@{found.k} per session by {found.estimator}" + (", policy-aware" if found.exposure == "policy" else "")
+    how = f"{found.name} per session by {found.estimator}" + (", policy-aware" if found.exposure == "policy" else "")
     grids = [Grid(how, ["ranker", "estimate", interval], values), Grid("what it rests on", ["clicks and lists", "value"], support)]
     sweep = found.sweep
     if len(sweep["strength"]):
@@ -304,7 +304,7 @@ def counterfactual_figure(found: Counterfactual, *, dark: bool = False) -> Figur
         panel.annotate(
             f" {found.crossover:.3f}", (found.crossover, 1), xycoords=("data", "axes fraction"), va="top", color=colours["worse"]
         )
-    title = f"new minus logged ranker, {found.metric}@{found.k} per session with {100 * found.level:g}% intervals"
+    title = f"new minus logged ranker, {found.name} per session with {100 * found.level:g}% intervals"
     _labelled(panel, title, "strength of the position bias: theta ** strength", colours)
     return figure
 
