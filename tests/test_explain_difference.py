@@ -94,8 +94,8 @@ def test_choices_that_are_defined_only_together_are_switched_together() -> None:
 
 @pytest.mark.parametrize(("together", "expected"), [(1, []), (2, []), (3, [("a", "b", "c")])])
 def test_as_many_choices_are_switched_together_as_it_takes(together: int, expected: list[tuple[str, ...]]) -> None:
-    reckoned = {0: 0.0, 1: 0.0, 2: 0.0, 3: 1.0}
-    steps = separate(lambda choices: np.array([reckoned[len(choices)]]), ("a", "b", "c"), np.array([1.0]), together=together)
+    values = {0: 0.0, 1: 0.0, 2: 0.0, 3: 1.0}
+    steps = separate(lambda choices: np.array([values[len(choices)]]), ("a", "b", "c"), np.array([1.0]), together=together)
     assert [step.choices for step in steps] == expected
 
 
@@ -183,7 +183,7 @@ def test_two_evaluations_without_their_data() -> None:
         (lambda: explained("RR", two(), [[1, 0]], [[1, 2]]), "an evaluation in between= has other values"),
         (
             lambda: fr.explain_difference(*(fr.evaluate([1, 0], metrics=name) for name in ("RR", "AP"))),
-            "RR and AP are two metrics, not one reckoned in two ways",
+            "RR and AP are two metrics, not one by two formulas",
         ),
     ],
 )

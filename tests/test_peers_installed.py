@@ -73,7 +73,7 @@ def agrees(ours: dict[str, float], theirs: dict[str, float], tolerance: float = 
     assert ours == pytest.approx(theirs, rel=tolerance, abs=tolerance)
 
 
-# Libraries that reckon in float32.
+# Libraries that compute in float32.
 SINGLE = 1e-6
 
 

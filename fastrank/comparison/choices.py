@@ -1,4 +1,4 @@
-"""The choices on which two ways to reckon one metric differ, and a search for those that separate two sets of values."""
+"""The choices on which two ways to evaluate one metric differ, and a search for those that separate two sets of values."""
 
 from __future__ import annotations
 
@@ -66,24 +66,24 @@ class Step(NamedTuple):
     values: np.ndarray
 
 
-Reckon = Callable[[tuple[str, ...]], np.ndarray | None]
+Mixture = Callable[[tuple[str, ...]], np.ndarray | None]
 
 
-def separate(reckon: Reckon, choices: Sequence[str], target: np.ndarray, *, together: int) -> list[Step]:
+def separate(mixture: Mixture, choices: Sequence[str], target: np.ndarray, *, together: int) -> list[Step]:
     """Switch one choice after the other, that which comes nearest to `target` first, until its values are met or nothing comes nearer.
 
-    `reckon` gives the values of each query with some choices switched, or None where these do not go together. Where no single choice
+    `mixture` gives the values of each query with some choices switched, or None where these do not go together. Where no single choice
     comes nearer, each pair is tried, and so on up to so many `together`: one may be defined, or show, only beside another.
     """
     steps: list[Step] = []
-    start = reckon(())
+    start = mixture(())
     assert start is not None
     away = distance(start, target)
     switched: tuple[str, ...] = ()
     while away > 0:
         left = [choice for choice in choices if choice not in switched]
         for size in range(1, together + 1):
-            tried = [(more, reckon((*switched, *more))) for more in itertools.combinations(left, size)]
+            tried = [(more, mixture((*switched, *more))) for more in itertools.combinations(left, size)]
             found = [Step(more, values) for more, values in tried if values is not None]
             best = min(found, key=lambda step: distance(step.values, target), default=None)
             if best is not None and distance(best.values, target) < away:
@@ -113,7 +113,7 @@ def gaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.where(gone | missing, (gone != missing).astype(np.float64), away)
 
 
-def reckoner(evaluate: Callable[..., Evaluation], one: Setting, other: Setting) -> Callable[[tuple[str, ...]], Evaluation | None]:
+def mixtures(evaluate: Callable[..., Evaluation], one: Setting, other: Setting) -> Callable[[tuple[str, ...]], Evaluation | None]:
     """A function that evaluates `one` with some choices of `other`, each mixture once; None where the choices do not go together."""
     known: dict[frozenset[str], Evaluation | None] = {}
 

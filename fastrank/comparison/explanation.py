@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrank.comparison.choices import Setting, gaps, in_words, moved, reckoner, separate, show_choice
+from fastrank.comparison.choices import Setting, gaps, in_words, mixtures, moved, separate, show_choice
 from fastrank.convention import Convention, as_convention
 from fastrank.engine.calls import evaluate
 from fastrank.engine.runs import evaluate_run
@@ -221,7 +221,7 @@ def explain_with(source: Callable[..., Evaluation], metric: str | Metric, betwee
     for side, end in zip(between, ends, strict=True):
         if isinstance(side, Evaluation) and not _is_of(side, end):
             raise InputError("an evaluation in between= has other values than these data give: give what it was computed from.")
-    mixture = reckoner(source, *settings)
+    mixture = mixtures(source, *settings)
     names = settings[0].differing(settings[1])
     one, other = (_values(end) for end in ends)
 
@@ -316,7 +316,7 @@ def _side_name(side: Side, setting: Setting) -> str:
 
 def _check_family(one: Metric, other: Metric) -> None:
     if one.family != other.family:
-        raise InputError(f"{one.short_name} and {other.short_name} are two metrics, not one reckoned in two ways.")
+        raise InputError(f"{one.short_name} and {other.short_name} are two metrics, not one by two formulas.")
 
 
 def _is_of(given: Evaluation, computed: Evaluation) -> bool:
