@@ -273,6 +273,32 @@ def test_figures_are_drawn_for_both_grounds(two: tuple[fr.Comparison, Any], tmp_
     assert any("RR" in each and "watched" in each for each in words)
 
 
+@pytest.mark.parametrize(("n_systems", "n_drawn"), [(3, 3), (10, 45), (12, 11)])
+def test_a_figure_of_many_systems_draws_every_pair_and_its_queries(n_systems: int, n_drawn: int) -> None:
+    pytest.importorskip("matplotlib")
+    many = compared({f"s{i}": 0.1 * i for i in range(n_systems)}, n_resamples=100)[0]
+    forest, queries = many.plot().axes
+    named = [text.get_text() for text in forest.get_yticklabels()]
+    drawn = [each for each in many.differences if each.metric == "nDCG@10"]
+    if n_drawn < len(drawn):
+        assert f"{n_drawn} of {len(drawn)} pairs, those of the best system" in " ".join(forest.get_title("left").split())
+        drawn = [each for each in drawn if (each.baseline, each.system) in many.listed("nDCG@10")]
+    assert len(named) == len(queries.get_yticks()) == n_drawn
+    assert all(f"{each.system} − {each.baseline}" in words for each, words in zip(drawn, named, strict=True))
+    # The squares of the forest stand at the differences.
+    squares = [float(line.get_xdata()[0]) for line in forest.lines if line.get_marker() == "s"]
+    assert squares == [each.difference.estimate for each in drawn]
+    # Every query that moved stands in the histogram beside: the tallest bar is 0.8 high.
+    for place, each in zip(range(n_drawn - 1, -1, -1), drawn, strict=True):
+        bars = [bar for bar in queries.patches if bar.get_y() == pytest.approx(place - 0.4)]
+        assert max(bar.get_height() for bar in bars) == pytest.approx(0.8)
+        i, j = many.systems.index(each.baseline), many.systems.index(each.system)
+        moved = many.values[j, 0] - many.values[i, 0]
+        shown = [bar for bar in bars if bar.get_height() > 0]
+        assert min(bar.get_x() for bar in shown) <= moved.min() + 1e-12
+        assert moved.max() - 1e-12 <= max(bar.get_x() + bar.get_width() for bar in shown)
+
+
 def test_a_missing_matplotlib_is_one_line(two: tuple[fr.Comparison, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

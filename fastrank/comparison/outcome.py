@@ -282,7 +282,7 @@ class Comparison:
         return comparison_text(self, "html")
 
     def plot(self, *, dark: bool = False) -> Any:
-        """A matplotlib figure: the forest plot of all differences, and each query's difference on the deciding metric.
+        """A matplotlib figure: the forest plot of the differences, and those of single queries; of many systems every pair that is tested.
 
         `dark` draws it for a dark background. Needs matplotlib (`pip install 'fastrank-metrics[plot]'`); InputError where it is missing.
         """

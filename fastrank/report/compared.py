@@ -85,7 +85,9 @@ def differences(comparison: Comparison) -> Iterator[Grid]:
     for name in comparison.names:
         if not comparison.watched(name):
             own = listed(comparison, name)
-            yield _pairs(comparison, f"{name}, {differences_title(comparison, name)}", "pair", [(pair(each), each) for each in own])
+            yield _pairs(
+                comparison, f"{name}, {differences_title(comparison, name, len(own))}", "pair", [(pair(each), each) for each in own]
+            )
     watched = [name for name in comparison.names if comparison.watched(name)]
     if watched:
         by_pair: dict[str, list[str]] = {}
@@ -104,9 +106,9 @@ def listed(comparison: Comparison, metric: str) -> list[Difference]:
     return [each for each in comparison.differences if each.metric == metric and (each.baseline, each.system) in shown]
 
 
-def differences_title(comparison: Comparison, metric: str) -> str:
-    """What the differences of many systems are called, and which are listed where they are too many."""
-    n, n_all = len(comparison.listed(metric)), sum(each.metric == metric for each in comparison.differences)
+def differences_title(comparison: Comparison, metric: str, n: int) -> str:
+    """What the differences of many systems are called, n of which are listed; which these are where not all."""
+    n_all = sum(each.metric == metric for each in comparison.differences)
     return "differences of systems" + ("" if n == n_all else f": {n} of {n_all} pairs, those of the best system")
 
 

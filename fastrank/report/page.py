@@ -202,7 +202,9 @@ class _Page:
             for name in comparison.names:
                 if not comparison.watched(name):
                     found = compared.listed(comparison, name)
-                    yield self._tested(f"{name}, {compared.differences_title(comparison, name)}: {legend}", "pair", found, compared.pair)
+                    yield self._tested(
+                        f"{name}, {compared.differences_title(comparison, name, len(found))}: {legend}", "pair", found, compared.pair
+                    )
         watched = [name for name in comparison.names if comparison.watched(name)]
         if watched:
             words = "decides. The other metrics are watched: shown with their movement, not tested."

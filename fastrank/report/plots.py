@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fastrank.comparison.outcome import Comparison
     from fastrank.evaluation import Evaluation
 
+# More pairs than these, those of eleven systems, make no picture.
+MOST_DRAWN = 60
 _LIGHT = {
     "page": "#ffffff",
     "ink": "#1a1d21",
@@ -46,18 +48,25 @@ def colours_of(dark: bool) -> dict[str, str]:
 
 
 def comparison_figure(comparison: Comparison, *, dark: bool = False) -> Figure:
-    """The forest plot of the differences, and each query's difference for the first pair on the deciding metric.
+    """The forest plot of the differences, and each query's difference.
 
-    Of two systems all metrics are shown, of more those that are tested.
+    Of two systems all metrics are shown, and the queries on the deciding one; of more those metrics that are tested, and each pair's
+    queries beside its interval: all pairs, or, where these are more than `MOST_DRAWN`, those that tables list.
     """
     colours = colours_of(dark)
-    many = len(comparison.systems) > 2
-    names = [name for name in comparison.names if not (many and comparison.watched(name))]
-    found = [each for name in names for each in compared.listed(comparison, name)]
-    rows = len(found)
-    figure, (forest, queries) = new_figure(colours, (10.0 if many else 8.0, 0.9 + 0.32 * rows + 3.0), [0.6 + 0.32 * rows, 2.4])
+    if len(comparison.systems) == 2:
+        found = list(comparison.differences)
+        figure, (forest, queries) = new_figure(colours, (8.0, 3.9 + 0.32 * len(found)), [0.6 + 0.32 * len(found), 2.4])
+        _forest(forest, colours, comparison, found)
+        _queries(queries, colours, comparison)
+        return figure
+    tested = [each for each in comparison.differences if not comparison.watched(each.metric)]
+    found = tested
+    if len(tested) > MOST_DRAWN:
+        found = [each for name in dict.fromkeys(each.metric for each in tested) for each in compared.listed(comparison, name)]
+    figure, (forest, queries) = new_figure(colours, (12.0, 1.6 + 0.32 * len(found)), [1.0, 0.6], side_by_side=True)
     _forest(forest, colours, comparison, found)
-    _queries(queries, colours, comparison)
+    _movements(queries, colours, comparison, found)
     return figure
 
 
@@ -113,9 +122,9 @@ def _named(panel: Axes, places: np.ndarray, names: Sequence[str], colours: dict[
     panel.grid(visible=False, axis="y")
 
 
-def _titled(panel: Axes, title: str, colours: dict[str, str]) -> None:
-    # Names are no formulas. A panel has room for some fifty letters; longer titles are broken.
-    panel.set_title(textwrap.fill(title, 54), loc="left", color=colours["ink"], fontsize=11, parse_math=False)
+def _titled(panel: Axes, title: str, colours: dict[str, str], room: int = 54) -> None:
+    # Names are no formulas. A panel has room for some fifty letters, one beside another for less; longer titles are broken.
+    panel.set_title(textwrap.fill(title, room), loc="left", color=colours["ink"], fontsize=11, parse_math=False)
 
 
 def _interval(panel: Axes, place: float, estimate: float, low: float, high: float, colour: str) -> None:
@@ -143,13 +152,14 @@ def _forest(panel: Axes, colours: dict[str, str], comparison: Comparison, found:
     panel.axvline(0, color=colours["soft"], linewidth=1, linestyle=":")
     many, several = len(comparison.systems) > 2, len({each.metric for each in found}) > 1
     first = found[0]
+    differences = compared.differences_title(comparison, first.metric, sum(each.metric == first.metric for each in found))
     named = [[each.metric] * (several or not many) + [compared.pair(each)] * many for each in found]
     names = [
         f"{', '.join(parts)}  {compared.signed(each.difference.estimate)}  {_word(each)}" for parts, each in zip(named, found, strict=True)
     ]
     _named(panel, places, names, colours)
-    title = f"{'' if several else f'{first.metric}, '}differences of systems" if many else f"{first.system} minus {first.baseline}"
-    _titled(panel, f"{title}, {comparison.n_queries:,} queries, {compared.interval_title(comparison)}", colours)
+    title = f"{'' if several else f'{first.metric}, '}{differences}" if many else f"{first.system} minus {first.baseline}"
+    _titled(panel, f"{title}, {comparison.n_queries:,} queries, {compared.interval_title(comparison)}", colours, 36 if many else 54)
 
 
 def _word(found: Difference) -> str:
@@ -160,15 +170,19 @@ def _word(found: Difference) -> str:
     )
 
 
+def _movement(comparison: Comparison, found: Difference) -> tuple[np.ndarray, int]:
+    """Each query's difference where both systems have a value, and 1 or -1: which way is better."""
+    m = comparison.names.index(found.metric)
+    one, other = (comparison.values[comparison.systems.index(name), m] for name in (found.baseline, found.system))
+    moved = other - one
+    return moved[~np.isnan(moved)], 1 if comparison.metrics[m].higher_is_better else -1
+
+
 def _queries(panel: Axes, colours: dict[str, str], comparison: Comparison) -> None:
     """Each query's difference, from the largest loss to the largest gain."""
     metric = comparison.primary or comparison.names[0]
     found = next(each for each in comparison.differences if each.metric == metric)
-    m = comparison.names.index(metric)
-    one, other = (comparison.values[comparison.systems.index(name), m] for name in (found.baseline, found.system))
-    moved = other - one
-    better = 1 if comparison.metrics[m].higher_is_better else -1
-    moved = moved[~np.isnan(moved)]
+    moved, better = _movement(comparison, found)
     moved = moved[np.argsort(moved * better, kind="stable")]
     steps = np.arange(len(moved) + 1)
     for kind, chosen in (("worse", moved * better < 0), ("better", moved * better > 0)):
@@ -177,6 +191,23 @@ def _queries(panel: Axes, colours: dict[str, str], comparison: Comparison) -> No
     panel.set_xlim(0, len(moved))
     _titled(panel, f"difference in {metric} of each query, {found.system} minus {found.baseline}", colours)
     panel.set_xlabel(f"queries, sorted: {found.lost} lost, {found.tied} tied, {found.won} won", color=colours["soft"])
+
+
+def _movements(panel: Axes, colours: dict[str, str], comparison: Comparison, found: list[Difference]) -> None:
+    """Beside each pair's interval a histogram of its queries' differences; those that did not move are counted only."""
+    places = np.arange(len(found))[::-1]
+    moves = [_movement(comparison, each) for each in found]
+    reach = max((float(np.abs(moved).max(initial=0.0)) for moved, _ in moves), default=0.0) or 1.0
+    edges = np.linspace(-reach, reach, 41)
+    for place, (moved, better) in zip(places, moves, strict=True):
+        heights, _ = np.histogram(moved[moved != 0], bins=edges)
+        kinds = [colours["better" if edge * better >= 0 else "worse"] for edge in edges[:-1] + edges[1:]]
+        tall = 0.8 * heights / max(1, heights.max())
+        panel.bar(edges[:-1], tall, np.diff(edges), place - 0.4, align="edge", color=kinds, edgecolor=colours["page"], linewidth=0.4)
+    panel.axvline(0, color=colours["soft"], linewidth=1, linestyle=":")
+    panel.yaxis.tick_right()
+    _named(panel, places, [f"{each.lost} lost, {each.tied} tied, {each.won} won" for each in found], colours)
+    _titled(panel, "differences of single queries", colours, 24)
 
 
 def _distribution(panel: Axes, place: float, values: np.ndarray, colours: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.3rem; m
 .tiles div { border: 1px solid var(--line); border-radius: 8px; padding: .7rem .9rem }
 .tiles dt { font-size: .83rem; color: var(--soft) }
 .tiles dd { margin: .1rem 0 0; font-size: 1.15rem; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
-.tiles dd.span { font-size: 1rem; line-height: 1.75; white-space: nowrap }
+.tiles dd.span { font-size: 1rem; line-height: 1.75 }
 .tiles dd small { display: block; font-size: .83rem; font-weight: 400; color: var(--soft) }
 .notes { list-style: none; padding: 0; margin: 0 }
 .notes li { border-left: 3px solid var(--line); padding: .15rem 0 .15rem .9rem; margin: 0 0 .7rem; max-width: 54rem }
