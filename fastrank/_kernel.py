@@ -27,7 +27,6 @@ logger = logging.getLogger("fastrank")
 # Numba's cache looks at a kernel's own file alone. Raise this when an intrinsic below changes, so that kernels are compiled anew.
 INTRINSICS = 4
 
-
 Decorator = Callable[[Callable[..., Any]], Any]
 
 
@@ -61,19 +60,21 @@ class Intrinsic:
 class Kernel:
     """A function compiled on its first call. Helpers of the same file may be kernels too."""
 
+    __slots__ = ("__call__", "__dict__")  # once the slot holds what was compiled, a call costs no frame of Python
+    __call__: Callable[..., Any]
+
     def __init__(self, function: Callable[..., None], *, nogil: bool = True) -> None:
         functools.update_wrapper(self, function)
         self.function, self.nogil = function, nogil
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
+        self.__call__ = lambda *arguments: self.compiled(*arguments)
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """The numba dispatcher, or the plain function when the JIT is off."""
         with compiling:
-            made: Callable[..., Any] | None = self.__dict__.get("compiled")  # another thread may have been first
-            return made or self.__dict__.setdefault("compiled", self._compile())
+            if "compiled" not in self.__dict__:  # else another thread was first
+                self.__dict__["compiled"] = self.__call__ = self._compile()
+            return self.__call__
 
     def _compile(self) -> Callable[..., Any]:
         from numba import config, njit

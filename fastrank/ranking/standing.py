@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,37 +25,11 @@ ASCENDING = "ascending_docid"
 
 # Counting costs about 0.06 ns a document and counted document, sorting about 10 ns a document: they meet near here.
 MOST_COUNTED = 192
-# A thread keeps the room that a list of this length takes, and no more.
-MOST_KEPT = 1 << 14
 
 
 def own_lines(n: int, dtype: Any = np.float64) -> np.ndarray:
     """Zeros that share no line of the cache with anything else: two threads that write to one line wait for each other."""
     return np.zeros(n + 32, dtype)[16 : 16 + n]
-
-
-class _Room(threading.local):
-    """What the kernels that count scribble on, one set a thread: taking it anew costs as much as ranking a short list."""
-
-    n = 0
-    arrays: tuple[np.ndarray, np.ndarray] = (np.empty(0, np.float32), np.zeros(1, np.int64))
-
-
-_room = _Room()
-
-
-def _counting_room(longest: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for the scores of the longest list and of `most` documents of it, and for the number of queries with ties."""
-    n = longest + most + 48
-    if n <= _room.n:
-        return _room.arrays
-    room = np.empty(n + 32, np.float32)
-    # Whole vectors are read, and at half the speed where they straddle two lines of the cache.
-    place = 16 - room.ctypes.data % 64 // room.itemsize
-    arrays = room[place : place + n], own_lines(1, np.int64)
-    if n <= MOST_KEPT:
-        _room.n, _room.arrays = n, arrays
-    return arrays
 
 
 class _Listed:
@@ -300,8 +273,8 @@ def _by_score(judged: Judged, scores: Scores, rule: str) -> JudgedRanks:
         mine, most = scores.found, max(judged.most_counted, 1)
     starts, n, longest = judged.starts, len(judged.row), judged.longest
     placed, label = np.empty((3, n), INT64), np.empty(n)
-    room, tied = _counting_room(longest, most)
-    count.rank_by_count(listed, mine, judged.offsets, starts, most, judged.row, judged.label, room, placed, label, tied)
+    tied = np.empty(1, INT64)
+    count.rank_by_count(listed, mine, judged.offsets, starts, longest, most, judged.row, judged.label, placed, label, tied)
     n_tied = tied.item()
     rank, span, row = placed[0], placed[1], placed[2]  # a third of the time that taking it apart takes
     if longest > most < judged.most_counted:
