@@ -257,16 +257,17 @@ def test_a_model_without_documents_cannot_rank_them() -> None:
 
 @pytest.mark.parametrize("name", click_models.NAMES)
 @pytest.mark.parametrize(("docs", "queries"), [(list("abc"), None), ([10, 20, 10], ["q", "q", "r"])])
-def test_a_saved_model_comes_back_to_the_last_bit(tmp_path: Path, name: str, docs: list[Any], queries: list[Any] | None) -> None:
+@pytest.mark.parametrize("kind", ["parquet", "npz"])
+def test_a_saved_model_comes_back_to_the_last_bit(tmp_path: Path, name: str, docs: list[Any], queries: list[Any] | None, kind: str) -> None:
     drawn = click_models.draw_model(name, np.random.default_rng(2), docs, 3, queries)
     fields = {kind: getattr(drawn, kind) for kind in ("attr", "sat", "exam", "cont")}
     ids = {} if drawn.docs is None else {"docs": docs, "queries": queries}
     about: dict[str, Any] = {"unseen": (0.1, 1 / 3), "objective": [-2.5, -1 / 3], "n_iterations": 2, "converged": False}
     model = ClickModel(name, **fields, **ids, **about)
-    model.save(tmp_path / "model.parquet")
-    again = ClickModel.load(tmp_path / "model.parquet")
-    for kind, array in fields.items():
-        assert np.array_equal(np.asarray(getattr(again, kind), float), np.asarray(array, float), equal_nan=True), kind
+    model.save(tmp_path / f"model.{kind}")
+    again = ClickModel.load(tmp_path / f"model.{kind}")
+    for field, array in fields.items():
+        assert np.array_equal(np.asarray(getattr(again, field), float), np.asarray(array, float), equal_nan=True), field
     assert again.name == name
     assert [again.objective.tolist(), again.unseen, again.n_iterations, again.converged] == [about["objective"], about["unseen"], 2, False]
     log = ClickLog(
@@ -274,6 +275,32 @@ def test_a_saved_model_comes_back_to_the_last_bit(tmp_path: Path, name: str, doc
     )
     assert np.array_equal(simulate(log, again, 1), simulate(log, model, 1))
     assert np.array_equal(probabilities(again, log), probabilities(model, log))
+
+
+def test_an_npz_file_holds_plain_arrays_and_no_pickle(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    ClickModel("sdbn", attr=[0.9, 0.5], sat=[0.2, 0.8], docs=["a", "é"], queries=[b"q", b"r"]).save(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        held = {name: arrays[name].tolist() for name in arrays.files if name != "about"}
+    assert held == {"query_id": [b"q", b"r"], "doc_id": ["a", "é"], "attr": [0.9, 0.5], "sat": [0.2, 0.8]}
+    again = ClickModel.load(path)
+    assert (again.docs.to_pylist(), again.queries.to_pylist()) == (["a", "é"], [b"q", b"r"])
+
+
+def test_an_npz_file_refuses_what_it_cannot_hold_and_is_refused_when_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    with pytest.raises(InputError, match=r"doc_id holds ids that an \.npz file cannot keep"):
+        ClickModel("pbm", attr=[0.5], exam=[1], docs=["a\0"]).save(path)
+    ClickModel("pbm", attr=[0.5], exam=[1], docs=["a"]).save(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="cannot be loaded"):
+        ClickModel.load(path)
+    np.savez(path, a=[1])
+    with pytest.raises(InputError, match="no saved click model"):
+        ClickModel.load(path)
+    np.savez(path, a=np.array([{}]))
+    with pytest.raises(InputError, match="cannot be loaded: Object arrays"):
+        ClickModel.load(path)
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -174,9 +174,10 @@ class ClickModel:
         return summary(self, log, threads)
 
     def save(self, path: Path) -> None:
-        """Write the model to a Parquet file, whole or not at all; `ClickModel.load` gives it back to the last bit.
+        """Write the model to a file, whole or not at all; `ClickModel.load` gives it back to the last bit.
 
-        The table has a row per pair, with columns query_id, doc_id, attr and sat as far as the model has them; its metadata hold the rest.
+        A Parquet table has a row per pair, with columns query_id, doc_id, attr and sat as far as the model has them; its metadata hold the
+        rest. A name that ends in .npz gives NumPy's archive of the same columns, without pickle, in which `about` holds the rest as JSON.
         """
         from fastrank.clicks.saving import save
 

@@ -214,20 +214,20 @@ class Replay:
         return summed / np.maximum(self._sessions_of_query[self.log.pair_query], 1e-300)
 
     def _arguments(self, tables: _Tables) -> tuple[Any, ...]:
+        """What the kernels take in common: rows, expected, weight, gains."""
         log = self.log
-        return (
-            log.offsets, log.position, self.new_position, log.click, log.qd, frozen(np.nan_to_num(self.noise), np.float64), tables.theta,
-            tables.guess, int(self.guesses), self._slot,
-        )  # fmt: skip
+        rows = log.offsets, log.position, self.new_position, log.click, log.qd, self._slot
+        expected = frozen(np.nan_to_num(self.noise), np.float64), tables.theta, tables.guess, int(self.guesses)
+        return rows, expected, self._row_weights, (self.gain, self._logged_gain)
 
     def _per_session(self, tables: _Tables) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sums of each session under the new and the logged ranks, and of the weights alone."""
         log = self.log
         new, logged, mass = np.zeros(log.n_sessions), np.zeros(log.n_sessions), np.zeros(log.n_sessions)
-        arguments, weights = self._arguments(tables), self._row_weights
+        arguments = self._arguments(tables)
 
         def work(first: int, last: int) -> None:
-            weigh_sessions(*arguments, tables.inverse, *weights, self.gain, self._logged_gain, first, last, new, logged, mass)
+            weigh_sessions(*arguments, tables.inverse, first, last, new, logged, mass)
 
         map_blocks(work, log.offsets, documents=BLOCK, threads=self.threads)
         if self.guesses:
@@ -252,9 +252,7 @@ class Replay:
 
     def _sums_of(self, tables: _Tables) -> np.ndarray:
         sums = np.zeros((3, len(tables.inverse)))
-        weigh_slots(
-            *self._arguments(tables), self.log.weights, *self._row_weights, self.gain, self._logged_gain, 0, self.log.n_sessions, sums
-        )
+        weigh_slots(*self._arguments(tables), self.log.weights, 0, self.log.n_sessions, sums)
         return sums
 
     def _slopes(self, tables: _Tables) -> np.ndarray:
