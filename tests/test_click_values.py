@@ -29,7 +29,7 @@ GAINS = {
 
 def gain(metric: str, rank: int, k: int) -> float:
     """Down to rank k; reciprocal ranks of every rank."""
-    return GAINS[metric](rank, k) if 0 < rank and (rank <= k or metric == "rr_sum") else 0.0
+    return GAINS[metric](rank, k) if rank > 0 and (rank <= k or metric == "rr_sum") else 0.0
 
 
 def plain_values(log: ClickLog, theta: np.ndarray, new: np.ndarray, metric: str, k: int, **how: Any) -> dict[str, Any]:

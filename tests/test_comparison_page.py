@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import os
@@ -326,6 +327,17 @@ def fetched(tmp_path: Path, page: str, *flags: str, fragment: str = "") -> tuple
     events = json.loads(log.read_text())["events"]
     hosts = {urlsplit(event["params"]["url"]).hostname or "" for event in events if "url" in event.get("params", {})}
     return done, {host for host in hosts if not host.endswith(("google.com", "googleapis.com", "gvt1.com"))}
+
+
+@browser
+@pytest.mark.parametrize("which", ["two", "four"])
+def test_on_a_wide_screen_the_table_of_differences_is_seen_whole(pages: dict[str, str], tmp_path: Path, which: str) -> None:
+    page = pages[which].replace(HOSTILE, "old").replace(html.escape(HOSTILE), "old")
+    count = "const t = document.querySelector('.scroll'); document.title = `${t.innerText.includes('dz')} ${t.scrollWidth - t.clientWidth}`"
+    path = tmp_path / "page.html"
+    path.write_text(page.replace("</body>", f"<script>{count}</script></body>"), encoding="utf-8")
+    done = chromium(tmp_path, path.as_uri(), "--window-size=1400,900", "--dump-dom")
+    assert "<title>true 0</title>" in done.stdout
 
 
 @browser

@@ -20,7 +20,7 @@ CSS = """
 html { scroll-behavior: smooth; scroll-padding-top: 1rem; -webkit-text-size-adjust: 100% }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
-main, header, footer, nav { max-width: 70rem; margin: 0 auto; padding: 0 1.5rem }
+main, header, footer, nav { max-width: 76rem; margin: 0 auto; padding: 0 1.5rem }
 header { padding-top: 2.5rem }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere }
 h2 { font-size: 1.25rem; margin: 3rem 0 .75rem; padding-top: .4rem; letter-spacing: -.005em }
