@@ -218,7 +218,7 @@ def sizes_between(offsets: np.ndarray) -> tuple[int, int]:
 
 
 def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray, float, float] | None:
-    """Labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255.
+    """Frozen labels as bytes, with the lowest and the highest, read once; None where any is no whole number from 0 to 255.
 
     There must be a label.
     """
@@ -237,7 +237,7 @@ def label_codes(label: np.ndarray, threads: int | None = 1) -> tuple[np.ndarray,
 
         in_parts(read, label, threads)
         (low, _, _), (_, high, wrong) = np.min(parts, axis=0), np.max(parts, axis=0)
-    return None if wrong else (frozen(codes, UINT8), float(low), float(high))
+    return None if wrong else (codes if codes is label else frozen(codes, UINT8), float(low), float(high))
 
 
 def _read_codes(label: np.ndarray, codes: np.ndarray, found: np.ndarray) -> None:
@@ -289,7 +289,7 @@ def score_array(array: np.ndarray) -> np.ndarray:
 def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
     """A contiguous, aligned, read-only view or copy of one dtype: one array kind, so one compiled signature."""
     flags = array.flags.num
-    if array.dtype != dtype or flags & _STRAIGHT != _STRAIGHT:
+    if (array.dtype is not dtype and array.dtype != dtype) or flags & _STRAIGHT != _STRAIGHT:
         array = np.require(array, dtype, ["C", "A"])
     elif not flags & _WRITEABLE and type(array) is np.ndarray:
         return array

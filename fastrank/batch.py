@@ -177,7 +177,7 @@ def make_batch(
     return _lay_out(
         _Rows(label, unjudged, score, absent),
         bounds,
-        _Place(bounds, ids, order, source_row),
+        lambda: _Place(bounds, ids, order, source_row),
         convention,
         judged_only,
         doc_ids,
@@ -228,7 +228,7 @@ class _Place(NamedTuple):
 def _lay_out(
     rows: _Rows,
     bounds: np.ndarray,
-    place: _Place,
+    place: Callable[[], _Place],
     convention: Convention,
     judged_only: bool,
     doc_ids: Any,
@@ -241,8 +241,8 @@ def _lay_out(
     longest: the length of the longest list, if it is known.
     """
     label, smallest, largest = _checked_labels(rows, place, convention, threads)
-    score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, lambda: place, threads)
-    ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place)
+    score = None if rows.score is None else _checked_scores(rows.score, rows.absent, convention, place, threads)
+    ids = None if doc_ids is None else _checked_ids(doc_ids, bounds, place())
     per_query |= {"smallest_label": smallest, "largest_label": largest, "pooled": convention.trec}
     pool_only = judged_only and convention.trec and smallest < 0
     if rows.absent is not None or (judged_only and rows.unjudged is not None) or pool_only:
@@ -286,7 +286,9 @@ def _bounds_of_kept(kept: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 # --- labels and scores ----------------------------------------------------------------------------------------------------------
 
 
-def _checked_labels(rows: _Rows, place: _Place, convention: Convention, threads: int | None) -> tuple[np.ndarray, float, float]:
+def _checked_labels(
+    rows: _Rows, place: Callable[[], _Place], convention: Convention, threads: int | None
+) -> tuple[np.ndarray, float, float]:
     label = label_array(rows.label)
     if rows.unjudged is None and len(label) and (found := label_codes(label, threads)) is not None:
         return found
@@ -295,11 +297,11 @@ def _checked_labels(rows: _Rows, place: _Place, convention: Convention, threads:
     if judged.size:
         if not (np.isfinite(smallest) and np.isfinite(largest)):
             row = _first(~np.isfinite(label), rows.unjudged)
-            raise InputError(f"labels must be finite: {label[row]} at {place(row)}. For an unjudged document give a null (masked) label.")
+            raise InputError(f"labels must be finite: {label[row]} at {place()(row)}. For an unjudged document give a null (masked) label.")
         if smallest < 0 and not convention.negative_labels:
             row = _first(label < 0, rows.unjudged)
             cure = "Set it to 0, or mask it when the document is unjudged."
-            raise InputError(f"labels must not be negative under the {convention.name} convention: {label[row]} at {place(row)}. {cure}")
+            raise InputError(f"labels must not be negative under the {convention.name} convention: {label[row]} at {place()(row)}. {cure}")
     if convention.labels == "float32" and label.dtype.itemsize > 2 and label.dtype != np.float32:
         label = label.astype(np.float32)
     if rows.unjudged is not None:

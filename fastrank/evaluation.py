@@ -194,7 +194,7 @@ class Evaluation:
         if values is not None:
             # Means are computed once: a value changed behind them would go unseen.
             self.values = values.view()
-            self.values.setflags(write=False)
+            self.values.setflags(False)  # type: ignore[call-arg]  # `write`; by its name it takes twice the time
         self._given_moments = None if moments is None else tuple(moments)
         self._given_slice_moments = slice_moments
 

@@ -28,13 +28,11 @@ def judge(
     ks = tuple(given) if several else (given,)
     if not ks:
         raise InputError("k is an empty sequence. Give at least one cutoff, or None for the whole list.")
-    # 1, 1.0 and True are equal keys of a cache, but only the first is a cutoff.
-    kinds = tuple(map(type, (*ks, *parameters.values())))
-    question: Any = (metric, ks, tuple(parameters.items()), kinds)
+    family: Any = metric  # a class, and as such a key: the checker of types takes it for one of its metrics
     try:
-        plan, places = _plan(*question)
+        plan, places = _plan(family, *ks, **parameters)
     except TypeError:  # a gain or discount given as a table cannot be looked up
-        plan, places = _plan.__wrapped__(*question)
+        plan, places = _plan.__wrapped__(family, *ks, **parameters)
     batch = make_batch(labels, scores, offsets, sizes=sizes, query_ids=query_ids, convention=plan.convention)
     plan.check(batch)
     work = Run(plan, batch, batch.scores)
@@ -42,16 +40,14 @@ def judge(
     return work.columns[places].T if several else work.columns[0]
 
 
-@functools.lru_cache(maxsize=256)
-def _plan(
-    metric: type[Metric], ks: tuple[Any, ...], parameters: tuple[tuple[str, Any], ...], _kinds: tuple[type, ...]
-) -> tuple[Plan, list[int]]:
+@functools.lru_cache(maxsize=256, typed=True)  # 1, 1.0 and True are equal, but only the first is a cutoff
+def _plan(metric: type[Metric], *ks: Any, **parameters: Any) -> tuple[Plan, list[int]]:
     """The plan of a call, and which of its metrics stands at each cutoff: the same cutoff may be asked for twice."""
-    if ("ties", "docid") in parameters:
+    if parameters.get("ties") == "docid":
         rules = ", ".join(repr(rule) for rule in TIE_RULES if rule != "docid")
         raise InputError(
             f"ties='docid' orders equal scores by document id, and there are none here: use evaluate with doc_ids=, or {rules}."
         )
-    metrics = [metric(k=k, **dict(parameters)) for k in ks]
+    metrics = [metric(k=k, **parameters) for k in ks]
     plan = make_plan(metrics, "fastrank")
     return plan, [plan.metrics.index(each.fill(plan.convention)) for each in metrics]

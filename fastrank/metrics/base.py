@@ -297,6 +297,10 @@ class Metric:
         """The metric of each query, float64[n_queries], whatever stands for a query with nothing to find."""
         raise AssertionError(f"{type(self).__name__} defines no values")
 
+    def write(self, view: View, out: np.ndarray) -> None:
+        """Write the values to float64[n_queries]. A family whose kernel can do so itself defines this and no `values`."""
+        out[...] = self.values(view)
+
     def nothing_to_find(self, view: View) -> np.ndarray:
         """True for queries whose value is the `no_relevant` rule's."""
         raise AssertionError(f"{type(self).__name__} has no rule for queries with nothing to find")

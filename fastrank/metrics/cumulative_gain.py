@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from fastrank._cached import cached_property
+from fastrank._kernel import kernel
 from fastrank.errors import InputError
 from fastrank.gains import (
     LARGEST_NUMBER,
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
     from fastrank.metrics.view import View
 
 
-_ONE = np.array(1.0)  # NumPy takes longer to make one than to compare a hundred numbers
+@kernel
+def normalise(dcg: Any, ideal: Any, out: Any) -> None:
+    """out = dcg / ideal, and 0 where there is nothing to gain. An average over ties can round to just above the ideal: 1 is the most."""
+    for q in range(out.shape[0]):
+        ratio = dcg[q] / ideal[q] if ideal[q] > 0.0 else 0.0
+        out[q] = min(ratio, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,12 +178,10 @@ class nDCG(_CumulativeGain):  # noqa: N801  (the field's spelling)
     def requests(self) -> tuple[Request, ...]:
         return (self._request,)
 
-    def values(self, view: View) -> np.ndarray:
+    def write(self, view: View, out: np.ndarray) -> None:
         assert self.gain is not None
         assert self.discount is not None
-        ratio = view.columns(self._request).dcg / view.ideal(self.gain, self.discount, self.k).divisor
-        # An average over ties can round to just above the ideal; mathematically nothing exceeds it.
-        return np.minimum(ratio, _ONE)
+        normalise(view.columns(self._request).dcg, view.ideal(self.gain, self.discount, self.k).dcg, out)
 
     def work(self, ranking: Ranking) -> Work:
         ideal = self._ideal_terms(ranking)

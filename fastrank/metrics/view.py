@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ class Columns:
         return self._written[4, self._place] if len(self._written) > 4 else np.minimum(self.hits, 1.0)
 
 
-class Walk(NamedTuple):
+@dataclass(frozen=True, eq=False)  # a key of what was walked, and as such itself and no other: quickly found
+class Walk:
     """One walk of the plan: the requests that share a gain, a discount and a threshold, and their cutoffs."""
 
     rel: float | None
@@ -64,6 +66,7 @@ class Walk(NamedTuple):
 Terms = tuple[float, np.ndarray, np.ndarray, np.ndarray, int]
 
 _NO_IDEALS = frozen(np.empty(0), FLOAT64)
+_ZERO = np.array(0.0)  # NumPy takes longer to make one than to compare a hundred numbers
 
 
 class Ideal:
@@ -75,12 +78,8 @@ class Ideal:
     @cached_property
     def nothing(self) -> np.ndarray:
         """Whether it gains nothing."""
-        return np.asarray(self.dcg <= 0)
-
-    @cached_property
-    def divisor(self) -> np.ndarray:
-        """The gain, infinite where there is none: what is divided by it is then 0."""
-        return np.where(self.nothing, np.inf, self.dcg) if np.count_nonzero(self.nothing) else self.dcg
+        nothing: np.ndarray = self.dcg <= _ZERO
+        return nothing
 
 
 # Which walk answers a request, and at which of its cutoffs.
@@ -93,7 +92,7 @@ def plan_walks(requests: Sequence[Request]) -> Answers:
     for request in sorted(set(requests), key=lambda request: sum(field is None for field in request[1:])):
         own = isinstance(request.k, Fraction)
         for place, (served, walk) in enumerate(walks):
-            pairs = list(zip(request[1:], walk[:3], strict=True))
+            pairs = list(zip(request[1:], (walk.rel, walk.gain, walk.discount), strict=True))
             if not own and type(walk.cutoffs[0]) is not Fraction and all(None in pair or pair[0] == pair[1] for pair in pairs):
                 merged: list[Any] = [mine if wanted is None else wanted for wanted, mine in pairs]
                 cutoffs = tuple(sorted({*walk.cutoffs, request.k}, key=_ascending))
@@ -174,7 +173,7 @@ class View:
         found, place = self._answers[request]
         made = self._made.get(found)
         if made is None:
-            if self._is_in_order(found):
+            if self._ranks is None and self._is_in_order(found):
                 made = self._walk_in_order(found, np.inf if found.rel is None else found.rel)
             else:
                 made = self._walk(found.gain, self._terms_of(found))
@@ -188,13 +187,13 @@ class View:
 
     def _terms_of(self, walk: Walk) -> Terms:
         """What a walk needs besides the ranks. Kept beside the labels, except for cutoffs that depend on what is retrieved."""
-        key, kept = ("terms", walk, self.depth), self.judged.kept
-        terms: Terms | None = kept.get(key)
+        kept = self.judged.kept
+        terms: Terms | None = kept.get((walk, self.depth))
         if terms is None:
             rel, table = np.inf if walk.rel is None else walk.rel, self.discounts(walk.discount or "zipf")
             terms = rel, gain_table(walk.gain, self.judged.codes), table, *self.limits(walk.cutoffs)
             if type(walk.cutoffs[0]) is not Fraction:
-                kept[key] = terms
+                kept[walk, self.depth] = terms
         return terms
 
     def _walk(self, gain: Gain | None, terms: Terms) -> np.ndarray:
@@ -217,7 +216,7 @@ class View:
 
         That is three times as fast as listing the documents that count, then their ranks, gains and ideals, then walking.
         """
-        if self._ranks is not None or self.depth is not None or not self.judged.codes:
+        if self.depth is not None or not self.judged.codes:
             return False
         rising = walk.gain is None or rises(walk.gain)
         shared = type(walk.cutoffs[0]) is not Fraction
@@ -260,13 +259,13 @@ class View:
         return found
 
     def _ideal(self, gain: Gain, discount: np.ndarray, k: Cutoff) -> np.ndarray:
-        judged, out = self.judged, np.empty((1, self.n_queries))
+        judged = self.judged
         if judged.codes and rises(gain) and type(k) is not Fraction:
-            ideal = out[0]
+            ideal = np.empty(self.n_queries)
             listed = judged.all_labels, judged.all_starts, judged.longest
             ideal_of_labels(*listed, gain_table(gain, judged.codes), discount, _shared_cutoffs((k,), None)[0], ideal)
             return ideal
-        gains = judged.ideal_gains(gain)
+        gains, out = judged.ideal_gains(gain), np.empty((1, self.n_queries))
         cutoffs, stride = (self.cutoff(k).reshape(-1, 1), 1) if type(k) is Fraction else (_shared_cutoffs((k,), None), 0)
         ideal_walk(gains, judged.all_starts, judged.list_size + judged.n_unretrieved, discount, cutoffs, stride, out)
         return out[0]
