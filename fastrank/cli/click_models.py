@@ -23,7 +23,7 @@ Examples:
 @log_options
 @click.option("--model", type=click.Choice(MODELS), default="pbm", show_default=True, help="How a click depends on rank and other clicks.")
 @click.option("--test", type=FileName(), metavar="LOG", help="Score the model on this log, with the same columns. Default: on LOG itself.")
-@click.option("--save", type=FileName(), metavar="FILE", help="Write the model as Parquet, for simulate and ClickModel.load.")
+@click.option("--save", type=FileName(), metavar="FILE", help="Write the model as Parquet (or .npz), for simulate and ClickModel.load.")
 @click.option("--scores", type=FileName(), metavar="FILE", help="Write what it makes of each document as Parquet: a run for evaluate.")
 @click.option("--prior", nargs=2, type=float, default=(1.0, 1.0), show_default=True, metavar="YES NO", help="Pseudo-counts of a parameter.")
 @click.option("--gamma", type=float, metavar="SHARE", help="dbn: hold continuation at this value.")
