@@ -66,21 +66,6 @@ class Walk:
 Terms = tuple[float, np.ndarray, np.ndarray, np.ndarray, int]
 
 _NO_IDEALS = frozen(np.empty(0), FLOAT64)
-_ZERO = np.array(0.0)  # NumPy takes longer to make one than to compare a hundred numbers
-
-
-class Ideal:
-    """The best order of each query's labels: what it gains, discounted, float64[n_queries]."""
-
-    def __init__(self, dcg: np.ndarray) -> None:
-        self.dcg = dcg
-
-    @cached_property
-    def nothing(self) -> np.ndarray:
-        """Whether it gains nothing."""
-        nothing: np.ndarray = self.dcg <= _ZERO
-        return nothing
-
 
 # Which walk answers a request, and at which of its cutoffs.
 Answers = dict[Request, tuple[Walk, int]]
@@ -190,7 +175,7 @@ class View:
         kept = self.judged.kept
         terms: Terms | None = kept.get((walk, self.depth))
         if terms is None:
-            rel, table = np.inf if walk.rel is None else walk.rel, self.discounts(walk.discount or "zipf")
+            rel, table = np.inf if walk.rel is None else walk.rel, discounts(walk.discount or "zipf", self._n_ranks)
             terms = rel, gain_table(walk.gain, self.judged.codes), table, *self.limits(walk.cutoffs)
             if type(walk.cutoffs[0]) is not Fraction:
                 kept[walk, self.depth] = terms
@@ -238,11 +223,11 @@ class View:
             judged.kept["relevant", walk.rel] = n_relevant
         if walk.gain is not None:
             for k, ideal in zip(walk.cutoffs, columns[4], strict=True):
-                judged.kept["ideal", walk.gain, walk.discount, k] = Ideal(ideal)
+                judged.kept["ideal", walk.gain, walk.discount, k] = ideal
         return columns[:4]
 
-    def ideal(self, gain: Gain, discount: Discount, k: Cutoff) -> Ideal:
-        """The ideal order at k. Kept beside the labels: it does not change with the scores.
+    def ideal(self, gain: Gain, discount: Discount, k: Cutoff) -> np.ndarray:
+        """What the ideal order gains at k, float64[n_queries]. Kept beside the labels: it does not change with the scores.
 
         It is cut at k, not at the depth of the ranking: what was not retrieved belongs to it.
         """
@@ -250,12 +235,12 @@ class View:
         if type(k) is Fraction:  # a share of the list depends on what is retrieved
             key = (*key, self.depth, self._ranks is None or self._ranks.size is None)
         kept = self.judged.kept
-        found: Ideal | None = kept.get(key)
+        found: np.ndarray | None = kept.get(key)
         if found is None and self._ranks is None and (request := Request(k, gain=gain, discount=discount)) in self._answers:
             self.columns(request)
             found = kept.get(key)
         if found is None:
-            found = kept[key] = Ideal(self._ideal(gain, self.discounts(discount), k))
+            found = kept[key] = self._ideal(gain, discounts(discount, self._n_ranks), k)
         return found
 
     def _ideal(self, gain: Gain, discount: np.ndarray, k: Cutoff) -> np.ndarray:
