@@ -124,8 +124,8 @@ def three_digits(value: float) -> str:
 
 
 def exactly(value: float) -> str:
-    """A mark, as it was set."""
-    return f"{value:,.10g}"
+    """A mark, as it was set; one that follows from a ratio, with four significant digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def seconds_text(seconds: float, number: Callable[[float], str] = three_digits) -> str:
