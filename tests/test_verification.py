@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -236,6 +238,16 @@ def test_every_difference_from_an_installed_program_is_explained(name: str) -> N
         assert found.findings == ()
     # ir_measures mixes orders of equal scores; ranx takes labels below 0 for judged ones in bpref.
     assert {finding.metric for finding in found.findings if name == "ranx"} <= {"bpref"}
+
+
+def test_ir_measures_with_gains_whatever_the_order_of_hashes() -> None:
+    """Under these seeds ir_measures meets nDCG with gains first in a set, and would compute every nDCG with them."""
+    installed("ir_measures")
+    program = "from fastrank.verification.differential import verify; print(verify('ir_measures', n_sets=3, seed=2).n_unexplained)"
+    for seed in ("25", "45"):
+        hashes = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", program], env=hashes, capture_output=True, text=True, check=True)
+        assert done.stdout == "0\n", seed
 
 
 def test_pytrec_eval_on_the_files_of_the_sample() -> None:
