@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from cluster_rows import METRICS, OPTIONS, TABLE, bits, judgements, plan_of
 from pyspark.sql import SparkSession
 from test_rare_labels import rows
-from test_spark import METRICS, OPTIONS, TABLE, bits, judgements, plan_of
 
 import fastrank as fr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from pathlib import Path
 from typing import Any
@@ -168,3 +169,13 @@ def test_runs_are_compared_by_a_metric_of_groups(tmp_path: Path) -> None:
     assert "alpha_nDCG@2" in page.read_text()
     qrels_read = fr.GroupedQrels.read(SUBTOPICS)
     assert qrels_read.n_documents == 2
+
+
+def test_a_difference_of_a_metric_of_subtopics_is_explained() -> None:
+    """The rule of queries with nothing to find separates them: 0 against 1."""
+    qrels = fr.GroupedQrels.from_dicts({"q": {"car": {"d1": 1}}, "r": {"car": {"d1": 0}}})
+    run = {"q": {"d1": 1.0}, "r": {"d1": 1.0}}
+    ours = fr.conventions["fastrank"]
+    other = dataclasses.replace(ours, name="other", no_relevant="one")
+    found = fr.explain_difference(qrels, run, metric="alpha_nDCG@3", between=(ours, other))
+    assert "is 0.5000 under fastrank and 1.0000 under other" in found.sentence

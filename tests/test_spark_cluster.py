@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_spark import METRICS, OPTIONS, TABLE, bits, plan_of, started
+from cluster_rows import METRICS, OPTIONS, TABLE, bits, plan_of
 from test_spark import pytestmark as pytestmark
+from test_spark import started
 
 import fastrank as fr
 

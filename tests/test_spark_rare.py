@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cluster_rows import bits, plan_of
 from test_rare_labels import rows
-from test_spark import bits, plan_of, pytestmark
+from test_spark import pytestmark
 from test_spark import spark as spark
 
 import fastrank as fr
